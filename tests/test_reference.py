@@ -514,11 +514,11 @@ def test_v2f_the_game_ends_when_no_card_left_fits_any_row() -> None:
 def test_pass_is_legal_only_for_a_seat_with_nothing_to_decide() -> None:
     game = position("base", R5_POSITION)
     for seat, action in ((0, PASS), (0, 2), (0, ROW), (2, 0), (-1, PASS)):
-        with pytest.raises(ValueError, match="is not one of|no seat"):
+        with pytest.raises(ValueError, match=r"is not one of|no seat"):
             game.play(seat, action)
     game.play(0, 0)
     game.play(0, PASS)  # waiting: changes nothing
-    with pytest.raises(ValueError, match="is not one of|no seat"):
+    with pytest.raises(ValueError, match=r"is not one of|no seat"):
         game.play(0, 0)
     assert game.picks == {0: 60}
 
