@@ -1,0 +1,36 @@
+# The two commands of this project:
+#   make train   train an agent from nothing (preset quick) and say how to play it
+#   make test    linter, types, all tests
+# Both create .venv when it is missing, and install again only when pyproject.toml changed.
+
+PYTHON ?= python3
+VENV   ?= .venv
+BIN    := $(VENV)/bin
+STAMP  := $(VENV)/installed
+
+.PHONY: train test test-fast lint install clean
+
+train: $(STAMP)
+	$(BIN)/python training/train.py --preset quick
+
+test: lint
+	$(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
+
+test-fast: lint
+	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+lint: $(STAMP)
+	$(BIN)/ruff check .
+	$(BIN)/mypy
+
+install: $(STAMP)
+
+# One command, so that torch's bound holds while stable-baselines3 is resolved.
+$(STAMP): pyproject.toml
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11 ...")'
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train,test,render]'
+	@touch $@
+
+clean:
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
