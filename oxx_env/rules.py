@@ -1,0 +1,543 @@
+"""The rules of 6 nimmt! Baron Oxx: vocabulary, the GAME record, and every clause as one small function.
+
+The clauses (R1-R13, V1, V2a-f) are those of `docs/rules.md`. Everything here is compiled and works in
+place on one record, `game = games[g]`, with `deck = decks[game["deck"]]`; nothing allocates.
+
+One game is one record, a batch is an array of them. Clone = assignment, save = `np.save`, equality =
+`tobytes()`: unused cells always hold `NO_CARD` (or zero). Axes: P seats (10), R rows (5).
+
+**Packed cards.** A card is a uint64 whose bytes are its six head counts, its heads in all, and a one; the
+sum over a row's cards is the row's colour counts, heads and length at once, and adding a constant
+makes "sixth card" (R7) and "six heads of one colour" (R8) one addition and one AND. The accessors
+`heads_of`, `length_of`, `color_count` read it; nobody else takes a word apart.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env.jit import kernel
+
+Game = Any  # one record of dtype GAME (numpy.void or Numba's Record)
+Deck = Any  # one record of dtype DECK
+
+# --- vocabulary ---------------------------------------------------------------------------------
+
+NUMBERS = 110  # cards are numbered 1..110 (R1)
+N_COLORS = 6
+ROWS = 5
+HAND_SIZE = 4
+MIN_PLAYERS, MAX_PLAYERS = 2, 10
+ROW_CARDS = 25  # no row can be longer, not even in `color` (V1)
+# R2: cards dealt to each, by number of players.
+CARDS_DEALT = np.array([0, 0, 24, 20, 16, 16, 16, 12, 12, 8, 8], dtype=np.int64)
+
+NO_CARD = 0
+NO_SEED = np.uint64(2**64 - 1)  # a deal set by hand
+# Actions: 0-3 hand slot, 4-8 row, 9 pass.
+FIRST_ROW = 4
+PASS = 9
+ACTIONS = 10
+
+CARD_PHASE, ROW_PHASE, OVER = 0, 1, 2
+
+# Rule sets: two flags, freely combined.
+COLOR, POSITIVE = 1, 2
+RULE_SETS = ("base", "color", "positive", "color+positive")  # index = flags
+
+# What `tick` did.
+WAITING, REVEALED, PLACED, RETURNED, ROUND_ENDED, DEALT = 0, 1, 2, 3, 4, 5
+
+GAME = np.dtype(
+    [
+        ("rng", "u8"),  # state of the game's own random stream (splitmix64)
+        ("seed", "u8"),  # the deal is a function of it and `players`; NO_SEED if set by hand
+        ("row_sums", "u8", (ROWS,)),  # [R] packed sum of the row's cards
+        ("row_ends", "u8"),  # byte r = colours of the end card of row r, one bit a colour
+        ("seen", "u8", (2,)),  # bit set of the numbers all players have seen
+        ("deck", "i4"),  # index into DECKS
+        ("match_points", "i4", (MAX_PLAYERS,)),  # [P] points before this game (R13)
+        ("points", "i2", (MAX_PLAYERS,)),  # [P] points of this game, as the rulebook counts them
+        ("match_games", "u2"),  # games agreed for the match
+        ("match_game", "u2"),  # this game's place in it, from 1
+        ("round", "u2"),  # finished rounds of this game
+        ("rules", "u1"),  # flags COLOR | POSITIVE
+        ("players", "u1"),
+        ("phase", "u1"),  # CARD_PHASE, ROW_PHASE, OVER
+        ("placed", "u1"),  # revealed cards already placed in this round
+        ("taken_count", "u1"),
+        ("hand_sizes", "u1", (MAX_PLAYERS,)),  # [P] picked cards included until the reveal
+        ("picks", "u1", (MAX_PLAYERS,)),  # [P] number picked, secret until the reveal
+        ("pile_starts", "u1", (MAX_PLAYERS,)),  # [P] cell of the next card to draw
+        ("pile_sizes", "u1", (MAX_PLAYERS,)),  # [P]
+        ("row_sizes", "u1", (ROWS,)),  # [R] cards
+        ("revealed", "u1", (MAX_PLAYERS,)),  # this round's cards, lowest number first
+        ("revealed_by", "u1", (MAX_PLAYERS,)),  # their seats
+        ("hands", "u1", (MAX_PLAYERS, HAND_SIZE)),  # [P, slot] numbers, ascending
+        ("rows", "u1", (ROWS, ROW_CARDS)),  # [R, card] numbers, oldest first
+        ("piles", "u1", (NUMBERS,)),  # draw piles: a ring of CARDS_DEALT cells for each seat
+        ("taken", "u1", (NUMBERS,)),  # all Oxx piles in order of taking: numbers
+        ("taken_by", "u1", (NUMBERS,)),  # and their owners' seats
+    ]
+)
+
+DECK = np.dtype(
+    [
+        ("cards", "u8", (NUMBERS + 1,)),  # packed card by number
+        ("fits", "u8", (NUMBERS + 1,)),  # its colours as a bit set, repeated once a row
+        ("showing", "u8", (N_COLORS, 2)),  # bit set of the numbers that show the colour
+        ("worth", "u8", (4, 2)),  # bit sets of the numbers with 1, 2, 3, more heads
+    ]
+)
+
+
+def deck_record(heads: NDArray[np.integer[Any]]) -> NDArray[np.void]:
+    """The kernel's form of a deck, DECK [1], from head counts [110, 6] (see `cards.load_deck`)."""
+    deck = np.zeros(1, DECK)
+    for number, card in enumerate(np.asarray(heads).tolist(), start=1):
+        total = sum(card)
+        word = 1 << 56 | total << 48
+        colors = 0
+        bit = np.uint64(1 << (number & 63))
+        for color, count in enumerate(card):
+            word |= count << (8 * color)
+            if count:
+                colors |= 1 << color
+                deck[0]["showing"][color, number >> 6] |= bit
+        deck[0]["cards"][number] = word
+        deck[0]["fits"][number] = colors * 0x0101010101
+        deck[0]["worth"][min(total, 4) - 1, number >> 6] |= bit
+    return deck
+
+
+# --- packed cards and small sets ----------------------------------------------------------------
+
+_BYTE = np.uint64(0xFF)
+_ONE = np.uint64(1)
+_SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each colour's byte
+_SIXTH_CARD = np.uint64(0x7A_00_00_00_00_00_00_00)  # 128 - 6 in the length's byte
+_BASE_LIMITS = _SIX_OF_A_COLOR | _SIXTH_CARD
+_REACHED = np.uint64(0x80_00_80_80_80_80_80_80)
+_ROW_BYTES = np.uint64(0x7F7F7F7F7F)
+_ROW_FLAGS = np.uint64(0x8080808080)
+_GATHER = np.uint64(0x0102040810204080)  # bytes' lowest bits -> one byte
+_7, _48, _56 = np.uint64(7), np.uint64(48), np.uint64(56)
+_ALL_ROWS = (1 << ROWS) - 1
+
+# For each set of rows (5 bits): how many, and the k-th of them.
+ROW_COUNT = np.array([bin(rows).count("1") for rows in range(1 << ROWS)], dtype=np.int64)
+NTH_ROW = np.array(
+    [
+        ([row for row in range(ROWS) if rows >> row & 1] + [0] * ROWS)[:ROWS]
+        for rows in range(1 << ROWS)
+    ],
+    dtype=np.int64,
+)
+
+
+@kernel
+def heads_of(word):
+    """Heads of a packed card or row."""
+    return np.int64((word >> _48) & _BYTE)
+
+
+@kernel
+def length_of(word):
+    """Cards in a packed row."""
+    return np.int64((word >> _56) & _BYTE)
+
+
+@kernel
+def color_count(word, color):
+    """Heads of one colour on a packed card or row."""
+    return np.int64((word >> np.uint64(8 * color)) & _BYTE)
+
+
+@kernel
+def is_seen(game, number):
+    """Has every player seen this card?"""
+    return (game["seen"][number >> 6] >> np.uint64(number & 63)) & _ONE != np.uint64(0)
+
+
+@kernel
+def see(game, number):
+    game["seen"][number >> 6] |= _ONE << np.uint64(number & 63)
+
+
+# --- random numbers -----------------------------------------------------------------------------
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_MIX1 = np.uint64(0xBF58476D1CE4E5B9)
+_MIX2 = np.uint64(0x94D049BB133111EB)
+_11, _27, _30, _31, _32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
+
+
+@kernel
+def mix(state):
+    """The finaliser of splitmix64 (Steele, Lea and Flood 2014)."""
+    z = (state ^ (state >> _30)) * _MIX1
+    z = (z ^ (z >> _27)) * _MIX2
+    return z ^ (z >> _31)
+
+
+@kernel
+def next_random(game):
+    """The next 64 bits of the game's own stream."""
+    game["rng"] += _GOLDEN
+    return mix(game["rng"])
+
+
+@kernel
+def draw(game, n):
+    """A number from 0 to n-1 out of the game's own stream."""
+    return np.int64(((next_random(game) >> _32) * np.uint64(n)) >> _32)
+
+
+# --- questions of the game ----------------------------------------------------------------------
+
+
+@kernel
+def is_positive(game):
+    return game["rules"] & POSITIVE != 0
+
+
+@kernel
+def matching_rows(game, deck, number):
+    """R6: the rows whose end card shares a colour with the card, as a set of 5 bits."""
+    shared = game["row_ends"] & deck["fits"][number]
+    flags = (shared + _ROW_BYTES) & _ROW_FLAGS
+    return np.int64(((flags >> _7) * _GATHER) >> _56)
+
+
+@kernel
+def legal_rows(game, deck, number):
+    """Where may this card go? The rows as a set of 5 bits; empty: under the draw pile (V2b)."""
+    rows = matching_rows(game, deck, number)
+    if rows == 0 and not is_positive(game):
+        return _ALL_ROWS  # R9
+    return rows
+
+
+@kernel
+def overflows(game, deck, number, row):
+    """R7 (not in `color`, V1) and R8: would the card be the sixth, or make six heads of a colour?"""
+    limits = _SIX_OF_A_COLOR if game["rules"] & COLOR else _BASE_LIMITS
+    return (game["row_sums"][row] + deck["cards"][number] + limits) & _REACHED != np.uint64(0)
+
+
+@kernel
+def heads_taken(game, deck, number, row):
+    """Heads its player would take by placing the card on the row now, which must be legal."""
+    if overflows(game, deck, number, row) or matching_rows(game, deck, number) >> row & 1 == 0:
+        return heads_of(game["row_sums"][row])
+    return 0
+
+
+@kernel
+def decides(game, seat):
+    """Has the seat two or more legal actions now?"""
+    if game["phase"] == CARD_PHASE:
+        return game["hand_sizes"][seat] >= 2 and game["picks"][seat] == NO_CARD
+    # The engine only ever rests in the row phase where the next card has a choice.
+    return game["phase"] == ROW_PHASE and seat == game["revealed_by"][game["placed"]]
+
+
+@kernel
+def legal_actions(game, deck, seat):
+    """The seat's legal actions as a set of 10 bits; only pass where it has nothing to decide."""
+    if not decides(game, seat):
+        return 1 << PASS
+    if game["phase"] == CARD_PHASE:
+        return (1 << np.int64(game["hand_sizes"][seat])) - 1
+    return legal_rows(game, deck, np.int64(game["revealed"][game["placed"]])) << FIRST_ROW
+
+
+@kernel
+def someone_is_out(game):
+    """R12, V2c: has a player no card left, neither in the hand nor in the draw pile?"""
+    for seat in range(np.int64(game["players"])):
+        if game["hand_sizes"][seat] + game["pile_sizes"][seat] == 0:
+            return True
+    return False
+
+
+@kernel
+def pile_cell(game, seat, position):
+    """The cell in `piles` of the card at a position of the seat's draw pile, 0 = next to draw."""
+    ring = CARDS_DEALT[game["players"]]
+    cell = np.int64(game["pile_starts"][seat]) + position
+    return seat * ring + (cell - ring if cell >= ring else cell)
+
+
+@kernel
+def is_deadlocked(game, deck):
+    """V2f: does no card in any hand or draw pile share a colour with any row end?"""
+    for seat in range(np.int64(game["players"])):
+        for slot in range(np.int64(game["hand_sizes"][seat])):
+            if matching_rows(game, deck, np.int64(game["hands"][seat, slot])):
+                return False
+    for seat in range(np.int64(game["players"])):
+        for position in range(np.int64(game["pile_sizes"][seat])):
+            number = np.int64(game["piles"][pile_cell(game, seat, position)])
+            if matching_rows(game, deck, number):
+                return False
+    return True
+
+
+# --- what happens -------------------------------------------------------------------------------
+
+
+@kernel
+def shuffle_and_deal(game, deck):
+    """R2, R3 by the game's seed: draw piles, then five row starts; the rest stays in the box."""
+    game["rng"] = mix(game["seed"] + _GOLDEN)
+    players = np.int64(game["players"])
+    each = CARDS_DEALT[players]
+    # `taken` is still empty and serves as the card box while shuffling (Fisher-Yates, from the front).
+    box = game["taken"]
+    for index in range(NUMBERS):
+        box[index] = index + 1
+        game["piles"][index] = NO_CARD
+    for index in range(players * each + ROWS):
+        other = index + draw(game, NUMBERS - index)
+        number = box[other]
+        box[other] = box[index]
+        if index < players * each:
+            game["piles"][index] = number
+        else:
+            game["rows"][index - players * each, 0] = number
+    for index in range(NUMBERS):
+        box[index] = NO_CARD
+    set_up(game, deck)
+
+
+@kernel
+def set_up(game, deck):
+    """R3: start a game whose full draw piles and five row cards lie in the record."""
+    game["seen"][0] = game["seen"][1] = np.uint64(0)
+    game["row_ends"] = np.uint64(0)
+    for row in range(ROWS):
+        number = np.int64(game["rows"][row, 0])
+        game["row_sizes"][row] = 0
+        game["row_sums"][row] = np.uint64(0)
+        for index in range(1, ROW_CARDS):
+            game["rows"][row, index] = NO_CARD
+        see(game, number)
+        put_on_row(game, deck, row, number)
+    for index in range(np.int64(game["taken_count"])):
+        game["taken"][index] = NO_CARD
+        game["taken_by"][index] = 0
+    game["taken_count"] = 0
+    game["round"] = 0
+    for seat in range(np.int64(game["players"])):
+        game["points"][seat] = 0
+        game["hand_sizes"][seat] = 0
+        game["pile_starts"][seat] = 0
+        game["pile_sizes"][seat] = CARDS_DEALT[game["players"]]
+        for slot in range(HAND_SIZE):
+            game["hands"][seat, slot] = NO_CARD
+    start_round(game)
+
+
+@kernel
+def start_round(game):
+    """R4, R11, V2e: draw where the hand is empty; a hand of one card plays itself."""
+    game["phase"] = CARD_PHASE
+    game["placed"] = 0
+    for seat in range(np.int64(game["players"])):
+        game["revealed"][seat] = NO_CARD
+        game["revealed_by"][seat] = 0
+        if game["hand_sizes"][seat] == 0:
+            draw_hand(game, seat)
+        forced = game["hand_sizes"][seat] == 1
+        game["picks"][seat] = game["hands"][seat, 0] if forced else NO_CARD
+
+
+@kernel
+def draw_hand(game, seat):
+    """R11: draw four cards at once, or what is left (V2e); the hand is kept in ascending order."""
+    size = min(HAND_SIZE, np.int64(game["pile_sizes"][seat]))
+    for drawn in range(size):
+        cell = pile_cell(game, seat, 0)
+        number = game["piles"][cell]
+        game["piles"][cell] = NO_CARD
+        start = np.int64(game["pile_starts"][seat]) + 1
+        game["pile_starts"][seat] = 0 if start == CARDS_DEALT[game["players"]] else start
+        slot = drawn
+        while slot > 0 and game["hands"][seat, slot - 1] > number:
+            game["hands"][seat, slot] = game["hands"][seat, slot - 1]
+            slot -= 1
+        game["hands"][seat, slot] = number
+    game["pile_sizes"][seat] -= size
+    game["hand_sizes"][seat] = size
+
+
+@kernel
+def reveal(game):
+    """R4, R5: all picked cards are shown and lie in order, the lowest number first."""
+    for seat in range(np.int64(game["players"])):
+        number = game["picks"][seat]
+        game["picks"][seat] = NO_CARD
+        remove_from_hand(game, seat, number)
+        see(game, np.int64(number))
+        place = seat
+        while place > 0 and game["revealed"][place - 1] > number:
+            game["revealed"][place] = game["revealed"][place - 1]
+            game["revealed_by"][place] = game["revealed_by"][place - 1]
+            place -= 1
+        game["revealed"][place] = number
+        game["revealed_by"][place] = seat
+    game["phase"] = ROW_PHASE
+
+
+@kernel
+def remove_from_hand(game, seat, number):
+    size = np.int64(game["hand_sizes"][seat]) - 1
+    slot = 0
+    while game["hands"][seat, slot] != number:
+        slot += 1
+    for index in range(slot, size):
+        game["hands"][seat, index] = game["hands"][seat, index + 1]
+    game["hands"][seat, size] = NO_CARD
+    game["hand_sizes"][seat] = size
+
+
+@kernel
+def place(game, deck, row):
+    """R6-R9: the next revealed card goes to the row; its player first takes the row if need be."""
+    number = np.int64(game["revealed"][game["placed"]])
+    if overflows(game, deck, number, row) or matching_rows(game, deck, number) >> row & 1 == 0:
+        take_row(game, row, np.int64(game["revealed_by"][game["placed"]]))
+    put_on_row(game, deck, row, number)
+    game["placed"] += 1
+
+
+@kernel
+def take_row(game, row, seat):
+    """R10: all cards of the row go to the seat's Oxx pile, and their heads count as points."""
+    game["points"][seat] += heads_of(game["row_sums"][row])
+    count = np.int64(game["taken_count"])
+    size = np.int64(game["row_sizes"][row])
+    for index in range(size):
+        game["taken"][count + index] = game["rows"][row, index]
+        game["taken_by"][count + index] = seat
+        game["rows"][row, index] = NO_CARD
+    game["taken_count"] = count + size
+    game["row_sizes"][row] = 0
+    game["row_sums"][row] = np.uint64(0)
+
+
+@kernel
+def put_on_row(game, deck, row, number):
+    game["rows"][row, game["row_sizes"][row]] = number
+    game["row_sizes"][row] += 1
+    game["row_sums"][row] += deck["cards"][number]
+    mask = _BYTE << np.uint64(8 * row)
+    game["row_ends"] = (game["row_ends"] & ~mask) | (deck["fits"][number] & mask)
+
+
+@kernel
+def put_under_pile(game):
+    """V2b: the next revealed card fits no row and goes face down under its owner's draw pile."""
+    seat = np.int64(game["revealed_by"][game["placed"]])
+    cell = pile_cell(game, seat, np.int64(game["pile_sizes"][seat]))
+    game["piles"][cell] = game["revealed"][game["placed"]]
+    game["pile_sizes"][seat] += 1
+    game["placed"] += 1
+
+
+@kernel
+def end_round(game, deck):
+    """R12, V2c, V2f: is the game over? If not, the next round starts."""
+    game["round"] += 1
+    if someone_is_out(game) or (is_positive(game) and is_deadlocked(game, deck)):
+        finish(game, deck)
+    else:
+        start_round(game)
+
+
+@kernel
+def finish(game, deck):
+    """The game ends; in `positive` each head still in hand or draw pile costs a point (V2d)."""
+    game["phase"] = OVER
+    game["placed"] = 0
+    for seat in range(np.int64(game["players"])):
+        game["revealed"][seat] = NO_CARD
+        game["revealed_by"][seat] = 0
+        if is_positive(game):
+            game["points"][seat] -= heads_left(game, deck, seat)
+
+
+@kernel
+def heads_left(game, deck, seat):
+    """Heads on the seat's cards in hand and draw pile."""
+    heads = 0
+    for slot in range(np.int64(game["hand_sizes"][seat])):
+        heads += heads_of(deck["cards"][game["hands"][seat, slot]])
+    for position in range(np.int64(game["pile_sizes"][seat])):
+        heads += heads_of(deck["cards"][game["piles"][pile_cell(game, seat, position)]])
+    return heads
+
+
+@kernel
+def next_game(game, deck):
+    """R13: the points are noted and the match's next game is dealt by the same stream."""
+    for seat in range(np.int64(game["players"])):
+        game["match_points"][seat] += game["points"][seat]
+    game["match_game"] += 1
+    game["seed"] = next_random(game) >> _11  # 53 bits: exact in every JSON reader
+    shuffle_and_deal(game, deck)
+
+
+@kernel
+def match_over(game):
+    return game["phase"] == OVER and game["match_game"] >= game["match_games"]
+
+
+# --- the course of the game ---------------------------------------------------------------------
+
+
+@kernel
+def tick(game, deck):
+    """Do the next thing that needs no decision and say what it was; WAITING if there is none."""
+    if game["phase"] == CARD_PHASE:
+        for seat in range(np.int64(game["players"])):
+            if game["picks"][seat] == NO_CARD:
+                return WAITING
+        reveal(game)
+        return REVEALED
+    if game["phase"] == ROW_PHASE:
+        if game["placed"] == game["players"]:
+            end_round(game, deck)
+            return ROUND_ENDED
+        rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
+        if rows == 0:
+            put_under_pile(game)
+            return RETURNED
+        if ROW_COUNT[rows] > 1:
+            return WAITING
+        place(game, deck, NTH_ROW[rows, 0])
+        return PLACED
+    if game["match_game"] < game["match_games"]:
+        next_game(game, deck)
+        return DEALT
+    return WAITING
+
+
+@kernel
+def advance(game, deck):
+    """Whatever is forced runs on by itself, until somebody decides or the match is over."""
+    while tick(game, deck) != WAITING:
+        pass
+
+
+@kernel
+def act(game, deck, seat, action):
+    """Carry out one decision, which must be legal; the caller then calls `tick` or `advance`."""
+    if game["phase"] == CARD_PHASE:
+        game["picks"][seat] = game["hands"][seat, action]
+    else:
+        place(game, deck, action - FIRST_ROW)
