@@ -1,0 +1,8 @@
+"""`python -m oxx_env` is `oxx`."""
+
+import sys
+
+from oxx_env.cli import main
+
+if __name__ == "__main__":
+    sys.exit(main())
