@@ -14,10 +14,10 @@ train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
 
 test: lint
-	$(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
 
 test-fast: lint
-	$(BIN)/python -m pytest -q -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
 
 lint: $(STAMP)
 	$(BIN)/ruff check .
