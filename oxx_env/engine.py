@@ -1,14 +1,15 @@
 """The engine: deal, step and roll out whole batches of games, GAME [B].
 
-Every consumer is one loop: `pending` says who decides, `step` carries out the actions, and games that
-are over are dealt anew by their own random stream where that is asked for. Games of different sizes,
-rule sets and decks may lie side by side. All kernels release the interpreter lock, so that
+Every consumer is one loop: `pending` says who decides, `step` carries out the actions, and games
+that are over are dealt anew by their own random stream where that is asked for. Games of different
+sizes, rule sets and decks may lie side by side. All kernels release the interpreter lock, so that
 `in_parts` can run slices of one batch on several cores; each game carries its own random stream,
 hence the result does not depend on the split.
 """
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
@@ -30,11 +31,9 @@ from oxx_env.rules import (
     OVER,
     ROW_COUNT,
     ROW_PHASE,
-    ROWS,
     RULE_SETS,
     act,
     advance,
-    color_count,
     decides,
     deck_record,
     draw,
@@ -45,14 +44,13 @@ from oxx_env.rules import (
     legal_actions,
     legal_rows,
     match_over,
-    matching_rows,
     mix,
     next_game,
     place,
     put_under_pile,
     reveal,
     set_up,
-    shuffle_and_deal,
+    shuffle,
 )
 
 # One decision waiting to be made.
@@ -120,7 +118,8 @@ def deal(games, decks):
     for g in range(games.shape[0]):
         game = games[g]
         deck = decks[game["deck"]]
-        shuffle_and_deal(game, deck)
+        shuffle(game)
+        set_up(game, deck)
         advance(game, deck)
 
 
@@ -248,7 +247,7 @@ def in_parts(function: Callable[[slice], Any], size: int, workers: int = 2) -> l
     For kernels that change only `games[part]`: same outcome as one call on the whole batch.
     """
     bounds = [size * k // workers for k in range(workers + 1)]
-    parts = [slice(a, b) for a, b in zip(bounds, bounds[1:], strict=False)]
+    parts = [slice(a, b) for a, b in itertools.pairwise(bounds)]
     if workers == 1:
         return [function(parts[0])]
     with ThreadPoolExecutor(workers) as pool:

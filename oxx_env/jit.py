@@ -1,9 +1,10 @@
 """`kernel`: compile a function with Numba, cached in a folder that can never be stale.
 
-Numba's own cache only notices a change in the file that holds the compiled function. A constant or a
-kernel imported from *another* module is frozen into the machine code, so the cache would go on
-serving the old rules. Here the folder is named by a hash of every source that can end up in compiled
-code: the modules that define kernels and, transitively, the modules of this package they import.
+Numba's own cache only notices a change in the file that holds the compiled function. A constant or
+a kernel imported from *another* module is frozen into the machine code, so the cache would go on
+serving the old rules. Here the folder is named by a hash of every source that can end up in
+compiled code: the modules that define kernels and, transitively, the modules of this package that
+they import.
 """
 
 from __future__ import annotations
@@ -21,7 +22,9 @@ import numba
 from numba.core import config
 
 PACKAGE = Path(__file__).parent
-_IMPORT = re.compile(r"^\s*(?:from|import)\s+oxx_env\.?([\w.]*)(?:\s+import\s+\(?([\w\s,]*))?", re.M)
+_IMPORT = re.compile(
+    r"^\s*(?:from|import)\s+oxx_env\.?([\w.]*)(?:\s+import\s+\(?([\w\s,]*))?", re.M
+)
 _DEFINES_KERNEL = re.compile(r"^@kernel\b", re.M)
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -47,7 +50,8 @@ def source_hash(package: Path = PACKAGE) -> str:
     """Sixteen hex digits over names and contents of `compiled_sources`."""
     digest = hashlib.sha256()
     for path in compiled_sources(package):
-        digest.update(path.relative_to(package).as_posix().encode() + b"\0" + path.read_bytes() + b"\0")
+        name = path.relative_to(package).as_posix()
+        digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 

@@ -1,15 +1,15 @@
-"""The rules of 6 nimmt! Baron Oxx: vocabulary, the GAME record, and every clause as one small function.
+"""The rules of 6 nimmt! Baron Oxx: vocabulary, the GAME record, every clause a small function.
 
-The clauses (R1-R13, V1, V2a-f) are those of `docs/rules.md`. Everything here is compiled and works in
-place on one record, `game = games[g]`, with `deck = decks[game["deck"]]`; nothing allocates.
+The clauses (R1-R13, V1, V2a-f) are those of `docs/rules.md`. Everything here is compiled and works
+in place on one record, `game = games[g]`, with `deck = decks[game["deck"]]`; nothing allocates.
 
-One game is one record, a batch is an array of them. Clone = assignment, save = `np.save`, equality =
-`tobytes()`: unused cells always hold `NO_CARD` (or zero). Axes: P seats (10), R rows (5).
+One game is one record, a batch is an array of them. Clone = assignment, save = `np.save`, equality
+= `tobytes()`: unused cells always hold `NO_CARD` (or zero). Axes: P seats (10), R rows (5).
 
-**Packed cards.** A card is a uint64 whose bytes are its six head counts, its heads in all, and a one; the
-sum over a row's cards is the row's colour counts, heads and length at once, and adding a constant
-makes "sixth card" (R7) and "six heads of one colour" (R8) one addition and one AND. The accessors
-`heads_of`, `length_of`, `color_count` read it; nobody else takes a word apart.
+**Packed cards.** A card is a uint64 whose bytes are its six head counts, its heads in all, and a
+one; the sum over a row's cards is the row's colour counts, heads and length at once, and adding a
+constant makes "sixth card" (R7) and "six heads of one colour" (R8) one addition and one AND. The
+accessors `heads_of`, `length_of`, `color_count` read it; nobody else takes a word apart.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.cards import COLORS, NUMBERS
 from oxx_env.jit import kernel
 
 Game = Any  # one record of dtype GAME (numpy.void or Numba's Record)
@@ -26,8 +27,7 @@ Deck = Any  # one record of dtype DECK
 
 # --- vocabulary ---------------------------------------------------------------------------------
 
-NUMBERS = 110  # cards are numbered 1..110 (R1)
-N_COLORS = 6
+N_COLORS = len(COLORS)
 ROWS = 5
 HAND_SIZE = 4
 MIN_PLAYERS, MAX_PLAYERS = 2, 10
@@ -111,6 +111,12 @@ def deck_record(heads: NDArray[np.integer[Any]]) -> NDArray[np.void]:
         deck[0]["fits"][number] = colors * 0x0101010101
         deck[0]["worth"][min(total, 4) - 1, number >> 6] |= bit
     return deck
+
+
+def deck_cards(deck: np.void) -> list[list[int]]:
+    """The head counts [110][6] of a DECK record: the inverse of `deck_record`."""
+    words = deck["cards"][1:].tolist()
+    return [[word >> 8 * color & 0xFF for color in range(N_COLORS)] for word in words]
 
 
 # --- packed cards and small sets ----------------------------------------------------------------
@@ -223,7 +229,7 @@ def legal_rows(game, deck, number):
 
 @kernel
 def overflows(game, deck, number, row):
-    """R7 (not in `color`, V1) and R8: would the card be the sixth, or make six heads of a colour?"""
+    """R7 (not in `color`, V1), R8: is it the sixth card, or does it make six of a colour?"""
     limits = _SIX_OF_A_COLOR if game["rules"] & COLOR else _BASE_LIMITS
     return (game["row_sums"][row] + deck["cards"][number] + limits) & _REACHED != np.uint64(0)
 
@@ -291,12 +297,12 @@ def is_deadlocked(game, deck):
 
 
 @kernel
-def shuffle_and_deal(game, deck):
-    """R2, R3 by the game's seed: draw piles, then five row starts; the rest stays in the box."""
+def shuffle(game):
+    """R2, R3 by the game's seed: lay out draw piles, then five row cards; the rest is the box."""
     game["rng"] = mix(game["seed"] + _GOLDEN)
     players = np.int64(game["players"])
     each = CARDS_DEALT[players]
-    # `taken` is still empty and serves as the card box while shuffling (Fisher-Yates, from the front).
+    # `taken` serves as the box while shuffling (Fisher-Yates, from the front).
     box = game["taken"]
     for index in range(NUMBERS):
         box[index] = index + 1
@@ -311,7 +317,8 @@ def shuffle_and_deal(game, deck):
             game["rows"][index - players * each, 0] = number
     for index in range(NUMBERS):
         box[index] = NO_CARD
-    set_up(game, deck)
+        game["taken_by"][index] = 0
+    game["taken_count"] = 0
 
 
 @kernel
@@ -327,10 +334,6 @@ def set_up(game, deck):
             game["rows"][row, index] = NO_CARD
         see(game, number)
         put_on_row(game, deck, row, number)
-    for index in range(np.int64(game["taken_count"])):
-        game["taken"][index] = NO_CARD
-        game["taken_by"][index] = 0
-    game["taken_count"] = 0
     game["round"] = 0
     for seat in range(np.int64(game["players"])):
         game["points"][seat] = 0
@@ -489,7 +492,8 @@ def next_game(game, deck):
         game["match_points"][seat] += game["points"][seat]
     game["match_game"] += 1
     game["seed"] = next_random(game) >> _11  # 53 bits: exact in every JSON reader
-    shuffle_and_deal(game, deck)
+    shuffle(game)
+    set_up(game, deck)
 
 
 @kernel

@@ -1,0 +1,406 @@
+"""One table: a match in progress, with its decks, its views and its course.
+
+The adapters (environments, records, play) are thin wrappers around it. The kernel keeps no history;
+the course of a game is a function of its deal and the decisions made, so a table notes just those
+and walks through them again when somebody asks.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env import cards, engine
+from oxx_env.jit import kernel
+from oxx_env.rules import (
+    ACTIONS,
+    CARD_PHASE,
+    CARDS_DEALT,
+    DEALT,
+    GAME,
+    NO_SEED,
+    NUMBERS,
+    OVER,
+    PASS,
+    PLACED,
+    RETURNED,
+    REVEALED,
+    ROUND_ENDED,
+    ROWS,
+    RULE_SETS,
+    WAITING,
+    act,
+    advance,
+    deck_cards,
+    deck_record,
+    legal_actions,
+    match_over,
+    shuffle,
+    tick,
+)
+from oxx_env.views import View
+
+MAX_GAMES = 1000  # of one match
+MAX_SEED = 2**64 - 2
+
+
+@kernel
+def _act(games, decks, seat, action):
+    act(games[0], decks[0], seat, action)
+
+
+@kernel
+def _shuffle(games):
+    shuffle(games[0])
+
+
+@kernel
+def _tick(games, decks):
+    return tick(games[0], decks[0])
+
+
+@kernel
+def _advance(games, decks):
+    advance(games[0], decks[0])
+
+
+@kernel
+def _legal(games, decks, seat):
+    return legal_actions(games[0], decks[0], seat)
+
+
+@kernel
+def _match_over(games):
+    return match_over(games[0])
+
+
+class Table:
+    """A match between `players` seats.
+
+    players          2 to 10
+    rules            `base`, `color`, `positive` or `color+positive`
+    deck             a deck spec (see `cards`); a function `rng -> deck` is called at each deal
+    games_per_match  games played in a row, points added up (R13)
+
+    Raises ValueError (DeckError for the deck) for anything else. Call `deal` before all else.
+
+    >>> table = Table(players=2)
+    >>> table.deal(seed=1)
+    >>> table.deciders(), table.legal(0)
+    ([0, 1], [0, 1, 2, 3])
+    """
+
+    def __init__(
+        self,
+        players: int = 4,
+        rules: str = "base",
+        deck: cards.DeckSpec = "balanced",
+        games_per_match: int = 1,
+    ) -> None:
+        self.players = engine.check_players(players)
+        self.rules = rules
+        self.rule_flags = engine.rule_flags(rules)
+        if isinstance(games_per_match, bool) or not isinstance(games_per_match, (int, np.integer)):
+            raise ValueError(f"games_per_match must be an integer, not {games_per_match!r}")
+        if not 1 <= games_per_match <= MAX_GAMES:
+            raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
+        self.games_per_match = int(games_per_match)
+        self.deck_spec = deck
+        self.deck = cards.deck_name(deck)
+        self._fixed_deck = None if callable(deck) else deck_record(cards.load_deck(deck))
+        self.games = np.zeros(1, GAME)  # GAME [1]
+        self.decks = np.zeros(0, GAME) if self._fixed_deck is None else self._fixed_deck  # DECK [1]
+        self.decisions: list[tuple[int, int]] = []  # (seat, action) since the deal, in order
+        self._start = self.games
+        self._walk: Walk | None = None
+        self._by_hand: dict[str, Any] = {}
+
+    # --- dealing ---
+
+    def deal(
+        self,
+        seed: int | None = None,
+        deck: cards.DeckSpec | None = None,
+        draw_piles: Sequence[Sequence[int]] | None = None,
+        rows: Sequence[int] | None = None,
+    ) -> None:
+        """Start a match: by a seed (0 to 2**64-2; None draws one), or with cards set by hand.
+
+        `draw_piles` [P] lists the numbers of each seat, first drawn first, all cards of R2; `rows`
+        the five row cards. Both belong together. `deck` replaces the table's deck for this match.
+        """
+        if (draw_piles is None) != (rows is None):
+            raise ValueError("a deal set by hand needs both draw_piles and rows")
+        by_hand = draw_piles is not None and rows is not None
+        if seed is None:
+            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
+        if (
+            isinstance(seed, bool)
+            or not isinstance(seed, (int, np.integer))
+            or not 0 <= seed <= MAX_SEED
+        ):
+            raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
+        decks = self._fixed_deck
+        name = cards.deck_name(self.deck_spec)
+        if deck is not None or decks is None:
+            spec = self.deck_spec if deck is None else deck
+            resolved = cards.resolve(spec, np.random.default_rng(int(seed)))
+            decks, name = deck_record(resolved), cards.deck_name(spec)
+        games = np.zeros(1, GAME)
+        game = games[0]
+        game["players"], game["rules"] = self.players, self.rule_flags
+        game["match_games"], game["match_game"] = self.games_per_match, 1
+        game["seed"] = NO_SEED if by_hand else seed
+        if by_hand:
+            assert draw_piles is not None and rows is not None
+            piles, row_cards = check_deal(self.players, draw_piles, rows)
+            game["piles"][: len(piles)] = piles
+            game["rows"][:, 0] = row_cards
+            self._by_hand = _deal_of(game)
+            engine.set_up_by_hand(games, decks)
+        else:
+            engine.deal(games, decks)
+        self.games, self.decks, self.deck = games, decks, name
+        self.decisions = []
+        self._start = games.copy()
+        self._walk = None
+
+    # --- playing ---
+
+    @property
+    def game(self) -> np.void:
+        """The full record, hidden cards and all."""
+        return self.games[0]
+
+    @property
+    def dealt(self) -> bool:
+        return bool(self.games[0]["players"])
+
+    @property
+    def over(self) -> bool:
+        """Is the match over?"""
+        return bool(_match_over(self.games))
+
+    def deciders(self) -> list[int]:
+        """The seats that decide now, in order; empty when the match is over."""
+        return [s for s in range(self.players) if not _legal(self.games, self.decks, s) >> PASS & 1]
+
+    def legal(self, seat: int) -> list[int]:
+        """The seat's legal actions; `[PASS]` where it has nothing to decide."""
+        actions = int(_legal(self.games, self.decks, seat))
+        return [action for action in range(ACTIONS) if actions >> action & 1]
+
+    def act(self, seat: int, action: int) -> None:
+        """Carry out one decision; when all have decided, run on to the next one.
+
+        Raises ValueError for an action that is not legal.
+        """
+        legal = self.legal(seat)
+        if action not in legal or action == PASS:
+            raise ValueError(f"action {action!r} of seat {seat} is not legal; legal: {legal}")
+        self.decisions.append((seat, int(action)))
+        _act(self.games, self.decks, seat, int(action))
+        _advance(self.games, self.decks)
+
+    def view(self, seat: int) -> View:
+        """What the seat knows."""
+        decisions = len(self.decisions)
+        return View.of(self.games, self.decks, seat, self.deck, lambda: self.history(decisions))
+
+    def points(self) -> NDArray[np.int64]:
+        """Rulebook points of the match so far, [P]."""
+        game = self.games[0]
+        total = game["match_points"].astype(np.int64) + game["points"]
+        return total[: self.players]
+
+    def scores(self) -> list[int]:
+        """Points of the match so far, by seat."""
+        return [int(points) for points in self.points()]
+
+    def ranks(self) -> list[int]:
+        """Places by the points of the match so far, 1 = best, ties share, by seat."""
+        return ranks(self.points(), self.rules)
+
+    def winners(self) -> list[int]:
+        """The seats with the best points of the match so far."""
+        return [seat for seat, rank in enumerate(self.ranks()) if rank == 1]
+
+    # --- its course ---
+
+    def walk(self) -> Walk:
+        """The course of the match so far, brought up to date."""
+        if self._walk is None:
+            self._walk = Walk(self._start.copy(), self.decks, self.deck, self._by_hand)
+        self._walk.follow(self.decisions)
+        return self._walk
+
+    def history(self, decisions: int | None = None) -> list[dict[str, Any]]:
+        """Rounds of the running game after the first `decisions`: finished ones, and in the row
+        phase the running one with its placements so far."""
+        if decisions is None or decisions == len(self.decisions):
+            return self.walk().rounds()
+        walk = Walk(self._start.copy(), self.decks, self.deck, self._by_hand)
+        walk.follow(self.decisions[:decisions])
+        return walk.rounds()
+
+    def records(self, match_id: str | None = None) -> list[dict[str, Any]]:
+        """The finished games of the match as records (`oxx-game/1`)."""
+        walk = self.walk()
+        for record in walk.records:
+            record["match"]["id"] = match_id
+        return walk.records
+
+
+class Walk:
+    """Goes through a match decision by decision and tells its rounds, for records and histories."""
+
+    def __init__(
+        self,
+        games: NDArray[np.void],
+        decks: NDArray[np.void],
+        deck: str,
+        by_hand: dict[str, Any],
+    ) -> None:
+        self.games, self.decks, self.deck = games, decks, deck
+        self._by_hand = by_hand  # the first deal, where it was set by hand
+        self.records: list[dict[str, Any]] = []  # finished games
+        self._followed = 0
+        self._begin()
+
+    def rounds(self) -> list[dict[str, Any]]:
+        """Rounds of the running (or last) game, as in the record."""
+        return [
+            {
+                "cards": list(r["cards"]),
+                "placements": [[*p[:3], list(p[3])] for p in r["placements"]],
+            }
+            for r in self._rounds
+        ]
+
+    def follow(self, decisions: Sequence[tuple[int, int]]) -> None:
+        """Go on to the end of `decisions`, which begin with those already followed."""
+        for seat, action in decisions[self._followed :]:
+            if self.games[0]["phase"] == CARD_PHASE:
+                _act(self.games, self.decks, seat, action)
+            else:
+                self._placing(lambda s=seat, a=action: _act(self.games, self.decks, s, a))
+            self._run()
+        self._followed = len(decisions)
+
+    def _run(self) -> None:
+        while self._tick() != WAITING:
+            pass
+
+    def _tick(self) -> int:
+        game = self.games[0]
+        if game["phase"] == OVER:
+            what = int(_tick(self.games, self.decks))
+            if what == DEALT:
+                self._begin()
+            return what
+        if game["phase"] == CARD_PHASE:
+            picks = game["picks"][: int(game["players"])].tolist()
+            what = int(_tick(self.games, self.decks))
+            if what == REVEALED:
+                self._rounds.append({"cards": picks, "placements": []})
+            return what
+        what = self._placing(lambda: _tick(self.games, self.decks))
+        if what == ROUND_ENDED and game["phase"] == OVER:
+            self.records.append(self._record())
+        return what
+
+    def _placing(self, happen: Callable[[], Any]) -> int:
+        """Let something happen in the row phase; note the placement if it was one."""
+        game = self.games[0]
+        placed, taken = int(game["placed"]), int(game["taken_count"])
+        what = happen()
+        if placed < int(game["players"]) and what in (None, PLACED, RETURNED):
+            number = int(game["revealed"][placed])
+            row = None
+            if what != RETURNED:
+                ends = [int(game["rows"][r, int(game["row_sizes"][r]) - 1]) for r in range(ROWS)]
+                row = ends.index(number)
+            took = game["taken"][taken : int(game["taken_count"])].tolist()
+            self._rounds[-1]["placements"].append(
+                [int(game["revealed_by"][placed]), number, row, took]
+            )
+        return WAITING if what is None else int(what)
+
+    def _begin(self) -> None:
+        """Note the deal of the game that starts now."""
+        game = self.games[0]
+        self._rounds: list[dict[str, Any]] = []
+        self._deal = self._by_hand
+        if game["seed"] != NO_SEED:
+            laid_out = self.games.copy()
+            _shuffle(laid_out)
+            self._deal = _deal_of(laid_out[0])
+
+    def _record(self) -> dict[str, Any]:
+        game = self.games[0]
+        players = int(game["players"])
+        rules = RULE_SETS[game["rules"]]
+        points = game["points"][:players].astype(np.int64)
+        return {
+            "format": "oxx-game/1",
+            "rules": rules,
+            "deck": {"name": self.deck, "cards": deck_cards(self.decks[0])},
+            "players": players,
+            "seed": None if game["seed"] == NO_SEED else int(game["seed"]),
+            "match": {
+                "id": None,
+                "game": int(game["match_game"]),
+                "of": int(game["match_games"]),
+                "points_before": game["match_points"][:players].tolist(),
+            },
+            "draw_piles": self._deal["draw_piles"],
+            "rows": self._deal["rows"],
+            "rounds": self.rounds(),
+            "scores": points.tolist(),
+            "winners": [seat for seat, rank in enumerate(ranks(points, rules)) if rank == 1],
+        }
+
+
+def _deal_of(game: np.void) -> dict[str, Any]:
+    """Draw piles and row cards of a record that is laid out but not set up."""
+    players = int(game["players"])
+    piles = game["piles"][: players * int(CARDS_DEALT[players])].reshape(players, -1)
+    return {"draw_piles": piles.tolist(), "rows": game["rows"][:, 0].tolist()}
+
+
+def ranks(points: NDArray[np.integer[Any]], rules: str) -> list[int]:
+    """Places for rulebook points [P]: 1 = best (fewest, in `positive` most), ties share."""
+    better = points if rules in ("base", "color") else -points
+    return [1 + int((better < own).sum()) for own in better]
+
+
+def check_deal(
+    players: int, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]
+) -> tuple[list[int], list[int]]:
+    """All pile cards, seat by seat, and the row cards. Raises ValueError for what is no deal."""
+    each = int(CARDS_DEALT[players])
+    if len(draw_piles) != players:
+        raise ValueError(f"draw_piles lists {len(draw_piles)} piles for {players} players")
+    if len(rows) != ROWS:
+        raise ValueError(f"rows lists {len(rows)} cards; {ROWS} start the rows")
+    where: dict[int, str] = {}
+    for place, numbers in [
+        *((f"draw pile {s}", p) for s, p in enumerate(draw_piles)),
+        ("rows", rows),
+    ]:
+        if place != "rows" and len(numbers) != each:
+            raise ValueError(
+                f"{place} has {len(numbers)} cards; with {players} players it has {each}"
+            )
+        for number in numbers:
+            if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+                raise ValueError(f"{place}: {number!r} is not a card number")
+            if not 1 <= number <= NUMBERS:
+                raise ValueError(f"{place}: there is no card {number}; cards are 1 to {NUMBERS}")
+            if number in where:
+                raise ValueError(f"{place}: card {number} is already in {where[int(number)]}")
+            where[int(number)] = place
+    return [int(n) for pile in draw_piles for n in pile], [int(n) for n in rows]
