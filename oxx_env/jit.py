@@ -19,7 +19,7 @@ from pathlib import Path
 from typing import Any, TypeVar, cast
 
 import numba
-from numba.core import config
+from numba.core import config as _config
 
 PACKAGE = Path(__file__).parent
 _IMPORT = re.compile(
@@ -27,6 +27,7 @@ _IMPORT = re.compile(
 )
 _DEFINES_KERNEL = re.compile(r"^@kernel\b", re.M)
 
+config: Any = _config  # a module whose names are set at run time
 F = TypeVar("F", bound=Callable[..., Any])
 
 

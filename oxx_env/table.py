@@ -8,6 +8,7 @@ and walks through them again when somebody asks.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -286,7 +287,7 @@ class Walk:
             if self.games[0]["phase"] == CARD_PHASE:
                 _act(self.games, self.decks, seat, action)
             else:
-                self._placing(lambda s=seat, a=action: _act(self.games, self.decks, s, a))
+                self._placing(partial(_act, self.games, self.decks, seat, action))
             self._run()
         self._followed = len(decisions)
 
