@@ -25,12 +25,14 @@ from oxx_env.rules import (
     DECK,
     FIRST_ROW,
     GAME,
+    GOLDEN,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NTH_ROW,
     OVER,
     ROW_COUNT,
     ROW_PHASE,
+    ROWS,
     RULE_SETS,
     act,
     advance,
@@ -39,16 +41,19 @@ from oxx_env.rules import (
     draw,
     end_round,
     heads_of,
-    heads_taken,
     is_positive,
     legal_actions,
     legal_rows,
+    length_of,
     match_over,
+    matching_rows,
     mix,
     next_game,
+    overflowing_rows,
     place,
     put_under_pile,
     reveal,
+    scale,
     set_up,
     shuffle,
 )
@@ -58,6 +63,7 @@ PENDING = np.dtype([("game", "i4"), ("seat", "u1"), ("phase", "u1")])
 
 # Who plays in compiled code.
 RANDOM, GREEDY = 0, 1
+NOTHING = np.uint64(0)
 POLICIES = ("random", "greedy")
 
 
@@ -224,7 +230,7 @@ def random_actions(games, decks, who, n, actions):
         else:
             deck = decks[game["deck"]]
             rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
-            actions[i] = FIRST_ROW + random_row(game, rows)
+            actions[i] = FIRST_ROW + random_member(game, rows)
 
 
 @kernel
@@ -238,7 +244,7 @@ def policy_actions(games, decks, who, n, policy, actions):
             actions[i] = choose_slot(game, deck, seat, policy)
         else:
             number = np.int64(game["revealed"][game["placed"]])
-            actions[i] = FIRST_ROW + choose_row(game, deck, number, policy)
+            actions[i] = FIRST_ROW + choose_row(game, deck, number, legal_rows(game, deck, number), policy)
 
 
 def in_parts(function: Callable[[slice], Any], size: int, workers: int = 2) -> list[Any]:
@@ -257,61 +263,65 @@ def in_parts(function: Callable[[slice], Any], size: int, workers: int = 2) -> l
 # --- compiled players ---------------------------------------------------------------------------
 
 
+# Which row or slot is best is as good as random, so these compare without branches: a set of the
+# equally good ones is kept, and one of them is drawn at the end.
+
+
 @kernel
-def random_row(game, rows):
-    """One of a set of rows (5 bits, not empty)."""
-    count = ROW_COUNT[rows]
-    return NTH_ROW[rows, draw(game, count) if count > 1 else 0]
+def random_member(game, members):
+    """One of a set of rows or slots (5 bits, not empty); nothing is drawn for a set of one."""
+    count = ROW_COUNT[members]
+    drawn = scale(mix(game["rng"] + GOLDEN), count)
+    game["rng"] += GOLDEN if count > 1 else NOTHING
+    return NTH_ROW[members, drawn]
 
 
 @kernel
 def best_heads(game, deck, number):
     """The points a card makes if placed best now: least heads taken, most in `positive`."""
-    rows = legal_rows(game, deck, number)
-    if rows == 0:
-        return 0
-    sign = 1 if is_positive(game) else -1
-    best = -1000
-    while rows:
-        row = NTH_ROW[rows, 0]
-        rows &= rows - 1
-        best = max(best, sign * heads_taken(game, deck, number, row))
-    return best
+    fitting = matching_rows(game, deck, number)
+    taking = overflowing_rows(game, deck, number) | ~fitting
+    if is_positive(game):
+        most = 0
+        for row in range(ROWS):
+            heads = heads_of(game["row_sums"][row])
+            most = max(most, heads if fitting & taking >> row & 1 else 0)
+        return most
+    legal = legal_rows(game, deck, number)
+    least = 1 << 30
+    for row in range(ROWS):
+        heads = heads_of(game["row_sums"][row]) if taking >> row & 1 else 0
+        least = min(least, heads if legal >> row & 1 else 1 << 30)
+    return -least
 
 
 @kernel
 def greedy_slot(game, deck, seat):
     """The card with the best points now; ties by more heads on the card, then at random."""
-    best, ties, chosen = -1 << 30, 1, 0
+    best, ties = -1 << 40, 0
     for slot in range(np.int64(game["hand_sizes"][seat])):
         number = np.int64(game["hands"][seat, slot])
         value = best_heads(game, deck, number) * 64 + heads_of(deck["cards"][number])
-        if value > best:
-            best, ties, chosen = value, 1, slot
-        elif value == best:
-            ties += 1
-            if draw(game, ties) == 0:
-                chosen = slot
-    return chosen
+        ties = (ties if value <= best else 0) | np.int64(value >= best) << slot
+        best = max(best, value)
+    return random_member(game, ties)
 
 
 @kernel
 def greedy_row(game, deck, number):
     """The legal row with the best points, then the shorter row, then at random."""
-    rows = legal_rows(game, deck, number)
+    legal = legal_rows(game, deck, number)
+    taking = overflowing_rows(game, deck, number) | ~matching_rows(game, deck, number)
     sign = 1 if is_positive(game) else -1
-    best, ties, chosen = -1 << 30, 1, 0
-    while rows:
-        row = NTH_ROW[rows, 0]
-        rows &= rows - 1
-        value = sign * heads_taken(game, deck, number, row) * 64 - np.int64(game["row_sizes"][row])
-        if value > best:
-            best, ties, chosen = value, 1, row
-        elif value == best:
-            ties += 1
-            if draw(game, ties) == 0:
-                chosen = row
-    return chosen
+    best, ties = -1 << 40, 0
+    for row in range(ROWS):
+        word = game["row_sums"][row]
+        heads = heads_of(word) if taking >> row & 1 else 0
+        value = sign * heads * 64 - length_of(word)
+        value = value if legal >> row & 1 else -1 << 41
+        ties = (ties if value <= best else 0) | np.int64(value >= best) << row
+        best = max(best, value)
+    return random_member(game, ties)
 
 
 @kernel
@@ -322,13 +332,11 @@ def choose_slot(game, deck, seat, policy):
 
 
 @kernel
-def choose_row(game, deck, number, policy):
-    rows = legal_rows(game, deck, number)
-    if ROW_COUNT[rows] == 1:
-        return NTH_ROW[rows, 0]
+def choose_row(game, deck, number, rows, policy):
+    """One of the card's legal rows."""
     if policy == GREEDY:
         return greedy_row(game, deck, number)
-    return random_row(game, rows)
+    return random_member(game, rows)
 
 
 # --- roll-outs ----------------------------------------------------------------------------------
@@ -346,8 +354,9 @@ def finish_round(game, deck, policy):
     placements = 0
     while game["placed"] < game["players"]:
         number = np.int64(game["revealed"][game["placed"]])
-        if legal_rows(game, deck, number):
-            place(game, deck, choose_row(game, deck, number, policy))
+        rows = legal_rows(game, deck, number)
+        if rows:
+            place(game, deck, choose_row(game, deck, number, rows, policy))
         else:
             put_under_pile(game)
         placements += 1

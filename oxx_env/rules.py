@@ -130,8 +130,19 @@ _REACHED = np.uint64(0x80_00_80_80_80_80_80_80)
 _ROW_BYTES = np.uint64(0x7F7F7F7F7F)
 _ROW_FLAGS = np.uint64(0x8080808080)
 _GATHER = np.uint64(0x0102040810204080)  # bytes' lowest bits -> one byte
-_7, _48, _56 = np.uint64(7), np.uint64(48), np.uint64(56)
+_ALL = np.uint64(2**64 - 1)
+_6, _7, _8, _16, _24, _32, _48, _56, _63 = (
+    np.uint64(bits) for bits in (6, 7, 8, 16, 24, 32, 48, 56, 63)
+)
+_FOUR_ONES = np.uint64(0x01010101)
+_FOUR_FLAGS = np.uint64(0x80808080)
+_FIVE_ONES = np.uint64(0x0101010101)
+_FIVES, _THREES, _NIBBLES, _ONES = (
+    np.uint64(byte * 0x0101010101010101) for byte in (0x55, 0x33, 0x0F, 0x01)
+)
+_2, _4 = np.uint64(2), np.uint64(4)
 _ALL_ROWS = (1 << ROWS) - 1
+CHUNK = 5  # cards of a row that are moved at once; a full row of the base game (R7)
 
 # For each set of rows (5 bits): how many, and the k-th of them.
 ROW_COUNT = np.array([bin(rows).count("1") for rows in range(1 << ROWS)], dtype=np.int64)
@@ -163,6 +174,15 @@ def color_count(word, color):
 
 
 @kernel
+def popcount(word):
+    """Bits set in a uint64; the compiler knows this form and makes one instruction of it."""
+    word -= (word >> _ONE) & _FIVES
+    word = (word & _THREES) + ((word >> _2) & _THREES)
+    word = (word + (word >> _4)) & _NIBBLES
+    return np.int64((word * _ONES) >> _56)
+
+
+@kernel
 def is_seen(game, number):
     """Has every player seen this card?"""
     return (game["seen"][number >> 6] >> np.uint64(number & 63)) & _ONE != np.uint64(0)
@@ -173,12 +193,79 @@ def see(game, number):
     game["seen"][number >> 6] |= _ONE << np.uint64(number & 63)
 
 
+# A set of numbers is two words, those below 64 and the rest; these two are the only ones that split
+# a number, and have no branch: where a number lies is as random as the cards.
+
+
+@kernel
+def bits_of(number):
+    """The set of one number, as two words."""
+    high = np.uint64(number >> 6)
+    bit = _ONE << np.uint64(number & 63)
+    return bit & (high - _ONE), bit & (np.uint64(0) - high)
+
+
+@kernel
+def count_below(set0, set1, number):
+    """Members of a set of numbers that are lower than the number."""
+    high = np.uint64(0) - np.uint64(number >> 6)  # all bits from 64 on
+    below = (_ONE << np.uint64(number & 63)) - _ONE
+    return popcount(set0 & (below | high)) + popcount(set1 & below & high)
+
+
+# --- several cells as one word ------------------------------------------------------------------
+# A hand of four and five cards of a row are loaded and stored at once; the first cell is the lowest
+# byte. The compiler makes one or two instructions of each.
+
+
+@kernel
+def hand_word(game, seat):
+    """The seat's hand as one word of four bytes."""
+    hand = game["hands"][seat]
+    return (
+        np.uint64(hand[0])
+        | np.uint64(hand[1]) << _8
+        | np.uint64(hand[2]) << _16
+        | np.uint64(hand[3]) << _24
+    )
+
+
+@kernel
+def set_hand_word(game, seat, word):
+    hand = game["hands"][seat]
+    hand[0] = word & _BYTE
+    hand[1] = (word >> _8) & _BYTE
+    hand[2] = (word >> _16) & _BYTE
+    hand[3] = (word >> _24) & _BYTE
+
+
+@kernel
+def chunk_word(cells, at):
+    """Five cells from `at` on as one word."""
+    return (
+        np.uint64(cells[at])
+        | np.uint64(cells[at + 1]) << _8
+        | np.uint64(cells[at + 2]) << _16
+        | np.uint64(cells[at + 3]) << _24
+        | np.uint64(cells[at + 4]) << _32
+    )
+
+
+@kernel
+def set_chunk_word(cells, at, word):
+    cells[at] = word & _BYTE
+    cells[at + 1] = (word >> _8) & _BYTE
+    cells[at + 2] = (word >> _16) & _BYTE
+    cells[at + 3] = (word >> _24) & _BYTE
+    cells[at + 4] = (word >> _32) & _BYTE
+
+
 # --- random numbers -----------------------------------------------------------------------------
 
-_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _MIX1 = np.uint64(0xBF58476D1CE4E5B9)
 _MIX2 = np.uint64(0x94D049BB133111EB)
-_11, _27, _30, _31, _32 = (np.uint64(bits) for bits in (11, 27, 30, 31, 32))
+_11, _27, _30, _31 = (np.uint64(bits) for bits in (11, 27, 30, 31))
 
 
 @kernel
@@ -192,14 +279,20 @@ def mix(state):
 @kernel
 def next_random(game):
     """The next 64 bits of the game's own stream."""
-    game["rng"] += _GOLDEN
+    game["rng"] += GOLDEN
     return mix(game["rng"])
 
 
 @kernel
 def draw(game, n):
     """A number from 0 to n-1 out of the game's own stream."""
-    return np.int64(((next_random(game) >> _32) * np.uint64(n)) >> _32)
+    return scale(next_random(game), n)
+
+
+@kernel
+def scale(word, n):
+    """A number from 0 to n-1 out of 64 random bits."""
+    return np.int64(((word >> _32) * np.uint64(n)) >> _32)
 
 
 # --- questions of the game ----------------------------------------------------------------------
@@ -219,27 +312,52 @@ def matching_rows(game, deck, number):
 
 
 @kernel
+def fits(game, deck, number, row):
+    """R6: does the row's end card share a colour with the card?"""
+    return ((game["row_ends"] & deck["fits"][number]) >> np.uint64(8 * row)) & _63 != np.uint64(0)
+
+
+@kernel
 def legal_rows(game, deck, number):
     """Where may this card go? The rows as a set of 5 bits; empty: under the draw pile (V2b)."""
     rows = matching_rows(game, deck, number)
-    if rows == 0 and not is_positive(game):
-        return _ALL_ROWS  # R9
-    return rows
+    anywhere = (rows == 0) & (not is_positive(game))  # R9
+    return _ALL_ROWS if anywhere else rows
+
+
+@kernel
+def row_limits(game):
+    """What to add to a row's packed sum so that `_REACHED` shows R7 (not in `color`, V1) and R8."""
+    return _SIX_OF_A_COLOR if game["rules"] & COLOR else _BASE_LIMITS
 
 
 @kernel
 def overflows(game, deck, number, row):
-    """R7 (not in `color`, V1), R8: is it the sixth card, or does it make six of a colour?"""
-    limits = _SIX_OF_A_COLOR if game["rules"] & COLOR else _BASE_LIMITS
-    return (game["row_sums"][row] + deck["cards"][number] + limits) & _REACHED != np.uint64(0)
+    """R7, R8: is it the sixth card, or does it make six of a colour?"""
+    word = game["row_sums"][row] + deck["cards"][number] + row_limits(game)
+    return word & _REACHED != np.uint64(0)
+
+
+@kernel
+def overflowing_rows(game, deck, number):
+    """R7, R8: the rows that the card would overflow, as a set of 5 bits."""
+    word = deck["cards"][number] + row_limits(game)
+    rows = 0
+    for row in range(ROWS):
+        rows |= np.int64((game["row_sums"][row] + word) & _REACHED != np.uint64(0)) << row
+    return rows
+
+
+@kernel
+def takes(game, deck, number, row):
+    """R7-R9: does its player take the row first, if the card is placed there?"""
+    return overflows(game, deck, number, row) | (not fits(game, deck, number, row))
 
 
 @kernel
 def heads_taken(game, deck, number, row):
     """Heads its player would take by placing the card on the row now, which must be legal."""
-    if overflows(game, deck, number, row) or matching_rows(game, deck, number) >> row & 1 == 0:
-        return heads_of(game["row_sums"][row])
-    return 0
+    return heads_of(game["row_sums"][row]) if takes(game, deck, number, row) else 0
 
 
 @kernel
@@ -299,26 +417,28 @@ def is_deadlocked(game, deck):
 @kernel
 def shuffle(game):
     """R2, R3 by the game's seed: lay out draw piles, then five row cards; the rest is the box."""
-    game["rng"] = mix(game["seed"] + _GOLDEN)
-    players = np.int64(game["players"])
-    each = CARDS_DEALT[players]
+    state = mix(game["seed"] + GOLDEN)
+    dealt = np.int64(game["players"]) * CARDS_DEALT[game["players"]]
     # `taken` serves as the box while shuffling (Fisher-Yates, from the front).
     box = game["taken"]
     for index in range(NUMBERS):
         box[index] = index + 1
         game["piles"][index] = NO_CARD
-    for index in range(players * each + ROWS):
-        other = index + draw(game, NUMBERS - index)
+    for index in range(dealt + ROWS):
+        state += GOLDEN
+        other = index + scale(mix(state), NUMBERS - index)
         number = box[other]
         box[other] = box[index]
-        if index < players * each:
-            game["piles"][index] = number
-        else:
-            game["rows"][index - players * each, 0] = number
+        box[index] = number
+    for index in range(dealt):
+        game["piles"][index] = box[index]
+    for row in range(ROWS):
+        game["rows"][row, 0] = box[dealt + row]
     for index in range(NUMBERS):
         box[index] = NO_CARD
         game["taken_by"][index] = 0
     game["taken_count"] = 0
+    game["rng"] = state
 
 
 @kernel
@@ -349,10 +469,8 @@ def set_up(game, deck):
 def start_round(game):
     """R4, R11, V2e: draw where the hand is empty; a hand of one card plays itself."""
     game["phase"] = CARD_PHASE
-    game["placed"] = 0
+    clear_revealed(game)
     for seat in range(np.int64(game["players"])):
-        game["revealed"][seat] = NO_CARD
-        game["revealed_by"][seat] = 0
         if game["hand_sizes"][seat] == 0:
             draw_hand(game, seat)
         forced = game["hand_sizes"][seat] == 1
@@ -360,59 +478,86 @@ def start_round(game):
 
 
 @kernel
+def clear_revealed(game):
+    game["placed"] = 0
+    for place in range(MAX_PLAYERS):
+        game["revealed"][place] = NO_CARD
+        game["revealed_by"][place] = 0
+
+
+@kernel
 def draw_hand(game, seat):
     """R11: draw four cards at once, or what is left (V2e); the hand is kept in ascending order."""
+    ring = CARDS_DEALT[game["players"]]
     size = min(HAND_SIZE, np.int64(game["pile_sizes"][seat]))
-    for drawn in range(size):
-        cell = pile_cell(game, seat, 0)
-        number = game["piles"][cell]
-        game["piles"][cell] = NO_CARD
-        start = np.int64(game["pile_starts"][seat]) + 1
-        game["pile_starts"][seat] = 0 if start == CARDS_DEALT[game["players"]] else start
-        slot = drawn
-        while slot > 0 and game["hands"][seat, slot - 1] > number:
-            game["hands"][seat, slot] = game["hands"][seat, slot - 1]
-            slot -= 1
-        game["hands"][seat, slot] = number
+    start = np.int64(game["pile_starts"][seat])
+    a = draw_card(game, seat * ring, (start + 0) % ring, size > 0)
+    b = draw_card(game, seat * ring, (start + 1) % ring, size > 1)
+    c = draw_card(game, seat * ring, (start + 2) % ring, size > 2)
+    d = draw_card(game, seat * ring, (start + 3) % ring, size > 3)
+    game["pile_starts"][seat] = (start + size) % ring
     game["pile_sizes"][seat] -= size
     game["hand_sizes"][seat] = size
+    # A sorting network: which card is lower is as good as random, so no branch could foresee it.
+    a, b = min(a, b), max(a, b)
+    c, d = min(c, d), max(c, d)
+    a, c = min(a, c), max(a, c)
+    b, d = min(b, d), max(b, d)
+    b, c = min(b, c), max(b, c)
+    word = a | b << _8 | c << _16 | d << _24
+    # Cards that are not there came out highest; their bytes are blanked.
+    set_hand_word(game, seat, word & ((_ONE << np.uint64(8 * size)) - _ONE))
+
+
+@kernel
+def draw_card(game, pile, position, there):
+    """Take a card out of the draw pile; a number above all others if there is none."""
+    if not there:
+        return _BYTE
+    number = np.uint64(game["piles"][pile + position])
+    game["piles"][pile + position] = NO_CARD
+    return number
 
 
 @kernel
 def reveal(game):
     """R4, R5: all picked cards are shown and lie in order, the lowest number first."""
-    for seat in range(np.int64(game["players"])):
-        number = game["picks"][seat]
-        game["picks"][seat] = NO_CARD
+    players = np.int64(game["players"])
+    set0 = set1 = np.uint64(0)
+    for seat in range(players):
+        number = np.int64(game["picks"][seat])
         remove_from_hand(game, seat, number)
-        see(game, np.int64(number))
-        place = seat
-        while place > 0 and game["revealed"][place - 1] > number:
-            game["revealed"][place] = game["revealed"][place - 1]
-            game["revealed_by"][place] = game["revealed_by"][place - 1]
-            place -= 1
+        bit0, bit1 = bits_of(number)
+        set0 |= bit0
+        set1 |= bit1
+    game["seen"][0] |= set0
+    game["seen"][1] |= set1
+    for seat in range(players):
+        number = np.int64(game["picks"][seat])
+        place = count_below(set0, set1, number)
         game["revealed"][place] = number
         game["revealed_by"][place] = seat
+    for seat in range(MAX_PLAYERS):
+        game["picks"][seat] = NO_CARD
     game["phase"] = ROW_PHASE
 
 
 @kernel
 def remove_from_hand(game, seat, number):
-    size = np.int64(game["hand_sizes"][seat]) - 1
-    slot = 0
-    while game["hands"][seat, slot] != number:
-        slot += 1
-    for index in range(slot, size):
-        game["hands"][seat, index] = game["hands"][seat, index + 1]
-    game["hands"][seat, size] = NO_CARD
-    game["hand_sizes"][seat] = size
+    hand = hand_word(game, seat)
+    # The byte that equals the number becomes zero; its highest bit is the lowest flag.
+    difference = hand ^ (np.uint64(number) * _FOUR_ONES)
+    flags = (difference - _FOUR_ONES) & ~difference & _FOUR_FLAGS
+    lower = ((flags & (~flags + _ONE)) - _ONE) >> _7  # all bits of the slots below it
+    set_hand_word(game, seat, (hand & lower) | ((hand >> _8) & ~lower))
+    game["hand_sizes"][seat] -= 1
 
 
 @kernel
 def place(game, deck, row):
     """R6-R9: the next revealed card goes to the row; its player first takes the row if need be."""
     number = np.int64(game["revealed"][game["placed"]])
-    if overflows(game, deck, number, row) or matching_rows(game, deck, number) >> row & 1 == 0:
+    if takes(game, deck, number, row):
         take_row(game, row, np.int64(game["revealed_by"][game["placed"]]))
     put_on_row(game, deck, row, number)
     game["placed"] += 1
@@ -424,10 +569,15 @@ def take_row(game, row, seat):
     game["points"][seat] += heads_of(game["row_sums"][row])
     count = np.int64(game["taken_count"])
     size = np.int64(game["row_sizes"][row])
-    for index in range(size):
-        game["taken"][count + index] = game["rows"][row, index]
-        game["taken_by"][count + index] = seat
-        game["rows"][row, index] = NO_CARD
+    owner = np.uint64(seat) * _FIVE_ONES
+    cells = game["rows"][row]
+    for start in range(0, size, CHUNK):
+        cards = min(CHUNK, size - start)
+        set_chunk_word(game["taken"], count + start, chunk_word(cells, start))
+        set_chunk_word(
+            game["taken_by"], count + start, owner & ((_ONE << np.uint64(8 * cards)) - _ONE)
+        )
+        set_chunk_word(cells, start, np.uint64(0))
     game["taken_count"] = count + size
     game["row_sizes"][row] = 0
     game["row_sums"][row] = np.uint64(0)
@@ -435,8 +585,9 @@ def take_row(game, row, seat):
 
 @kernel
 def put_on_row(game, deck, row, number):
-    game["rows"][row, game["row_sizes"][row]] = number
-    game["row_sizes"][row] += 1
+    size = np.int64(game["row_sizes"][row])
+    game["rows"][row, size] = number
+    game["row_sizes"][row] = size + 1
     game["row_sums"][row] += deck["cards"][number]
     mask = _BYTE << np.uint64(8 * row)
     game["row_ends"] = (game["row_ends"] & ~mask) | (deck["fits"][number] & mask)
@@ -466,11 +617,9 @@ def end_round(game, deck):
 def finish(game, deck):
     """The game ends; in `positive` each head still in hand or draw pile costs a point (V2d)."""
     game["phase"] = OVER
-    game["placed"] = 0
-    for seat in range(np.int64(game["players"])):
-        game["revealed"][seat] = NO_CARD
-        game["revealed_by"][seat] = 0
-        if is_positive(game):
+    clear_revealed(game)
+    if is_positive(game):
+        for seat in range(np.int64(game["players"])):
             game["points"][seat] -= heads_left(game, deck, seat)
 
 
