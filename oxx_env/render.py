@@ -67,9 +67,10 @@ def paint(marks: str) -> str:
 
 
 def seat_names(view: View, names: Sequence[str] | None = None) -> list[str]:
-    """What the seats are called, by seat: `seat 0 (you)`, or the given names."""
-    given = names or [f"seat {seat}" for seat in range(view.players)]
-    return [f"{name} (you)" if seat == view.seat else name for seat, name in enumerate(given)]
+    """What the seats are called, by seat: `seat 0 (you)`, `seat 1`, or the given names."""
+    if names is not None:
+        return list(names)
+    return [f"seat {s} (you)" if s == view.seat else f"seat {s}" for s in range(view.players)]
 
 
 def situation(view: View, names: Sequence[str] | None = None) -> str:
@@ -82,6 +83,8 @@ def situation(view: View, names: Sequence[str] | None = None) -> str:
         return f"game over; {which} points: {', '.join(winners)}"
     if view.phase == "row":
         number, seat = view.card, view.to_act[0]
+        if seat == view.seat:
+            return f"you choose a row for {number}"
         return f"{called[seat]} chooses a row for {number}"
     return "you choose a card" if view.seat in view.to_act else "the others choose a card"
 
@@ -100,11 +103,14 @@ def headline(view: View) -> str:
 # --- text ---------------------------------------------------------------------------------------
 
 
-def text(view: View, color: bool = True, names: Sequence[str] | None = None) -> str:
+def text(
+    view: View, color: bool = True, names: Sequence[str] | None = None, actions: bool = True
+) -> str:
     """The table as text, several lines without a last newline.
 
     With `color`, heads are painted by ANSI escape sequences; the letters stay, and without colour
-    nothing is lost. `names` [P] replaces `seat 0` and so on.
+    nothing is lost. `names` [P] replaces `seat 0` and so on. What the seat may do now is marked
+    with the number of the action in brackets, or, without `actions`, with `>`.
     """
     deck = deck_cards(view.decks[0])
 
@@ -122,23 +128,25 @@ def text(view: View, color: bool = True, names: Sequence[str] | None = None) -> 
     width = max(4, *(len(letters(deck[n - 1])) for row in view.rows for n in row))
     for index, row in enumerate(view.rows):
         sums = [sum(deck[number - 1][c] for number in row) for c in range(len(COLORS))]
-        mark = ">" if FIRST_ROW + index in legal else " "
+        mark = "   "
+        if FIRST_ROW + index in legal:
+            mark = f"[{FIRST_ROW + index}]" if actions else "  >"
         cards = " ".join(card(number, width) for number in row)
         gap = " " * max(0, (5 - len(row)) * (width + 5))
         counts = " ".join(f"{x}{n}" for x, n in zip(LETTERS, sums, strict=True) if n)
         end = f"{sum(sums)} head{'s' if sum(sums) > 1 else ''}: {counts}"
-        lines.append(f"{mark}row {index + 1}  {cards}{gap}  {end}")
+        lines.append(f"{mark} row {index + 1}  {cards}{gap}  {end}")
     lines.append("")
     if view.revealed:
-        lines.append(" to place, in this order:")
+        lines.append("    to place, in this order:")
         for seat, number in view.revealed:
-            lines.append(f"  {card(number, width)}  {called[seat]}")
+            lines.append(f"    {card(number, width)}  {called[seat]}")
         lines.append("")
     hand = "   ".join(
-        f"{f'[{slot}]' if slot in legal else ''}{card(number)}"
+        f"{f'[{slot}]' if actions and slot in legal else ''}{card(number)}"
         for slot, number in enumerate(view.hand)
     )
-    lines += [f" your hand  {hand or 'empty'}", ""]
+    lines += [f"    your hand  {hand or 'empty'}", ""]
     span = max(map(len, called))
     sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
     points_before = view.game["match_points"].tolist()
@@ -146,7 +154,7 @@ def text(view: View, color: bool = True, names: Sequence[str] | None = None) -> 
         zip(called, view.scores, view.oxx_piles, strict=True)
     ):
         line = (
-            f" {name:<{span}}  {points:>3} point{'s' if points != 1 else ' '}"
+            f"    {name:<{span}}  {points:>3} point{'s' if points != 1 else ' '}"
             f"  hand {sizes[seat]}  draw pile {piles[seat]:>2}  taken {len(taken):>2}"
         )
         if view.game["match_games"] > 1:
@@ -161,9 +169,56 @@ def text(view: View, color: bool = True, names: Sequence[str] | None = None) -> 
     return "\n".join(lines)
 
 
+def sentences(view: View, names: Sequence[str] | None = None) -> str:
+    """The table for a screen reader: one plain sentence a line, colours as words, no layout."""
+    deck = deck_cards(view.decks[0])
+    called = seat_names(view, names)
+    lines = [headline(view).replace(" · ", ", ") + "."]
+    for index, row in enumerate(view.rows):
+        total = sum(sum(deck[number - 1]) for number in row)
+        cards = "; ".join(f"{number} {in_words(deck[number - 1])}" for number in row)
+        lines.append(
+            f"Row {index + 1}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
+        )
+    for place, (seat, number) in enumerate(view.revealed):
+        when = "To place now" if place == 0 else "Then"
+        lines.append(f"{when}: {number} {in_words(deck[number - 1])}, played by {called[seat]}.")
+    hand = "; ".join(f"{number} {in_words(deck[number - 1])}" for number in view.hand)
+    lines.append(f"Your hand: {hand or 'empty'}.")
+    sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
+    for seat, (name, points) in enumerate(zip(called, view.scores, strict=True)):
+        line = (
+            f"{name[0].upper()}{name[1:]}: {_count(points, 'point')}, "
+            f"{_count(sizes[seat], 'hand card')}, {_count(piles[seat], 'card')} in the draw pile"
+        )
+        if view.returned[seat]:
+            line += f", under it {', '.join(map(str, view.returned[seat]))}"
+        if seat != view.seat and view.known_hand[seat]:
+            line += f", known in hand {', '.join(map(str, view.known_hand[seat]))}"
+        if view.game["match_games"] > 1:
+            line += (
+                f", {_count(points + int(view.game['match_points'][seat]), 'point')} in the match"
+            )
+        lines.append(line + ".")
+    return "\n".join(lines)
+
+
+def in_words(heads: Sequence[int]) -> str:
+    """A card's heads [6] in words.
+
+    >>> in_words([2, 1, 0, 0, 0, 0])
+    '2 blue 1 yellow'
+    """
+    return " ".join(f"{n} {color}" for n, color in zip(heads, COLORS, strict=True) if n)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
 # --- shapes -------------------------------------------------------------------------------------
 
-WIDTH, HEIGHT = 1000, 690  # of the picture, in pixels
+WIDTH, HEIGHT = 1000, 700  # of the picture, in pixels
 FELT, PANEL, INK, PALE = "#1f3d36", "#294d44", "#1b1b1b", "#f3efe4"
 CARD_FACE, CARD_EDGE, BACK = "#fbf8ef", "#8d8778", "#7a3b2e"
 ACCENT = "#ffd23f"
@@ -257,7 +312,7 @@ class _Scene(list[_Shape]):
     ) -> None:
         """A card, 1.45 times as high as wide: its number, and its heads."""
         height = width * 1.45
-        edge, edge_width = (ACCENT, 4.0) if marked else (CARD_EDGE, 1.0)
+        edge, edge_width = (ACCENT, 3.0) if marked else (CARD_EDGE, 1.0)
         self.rect(x, y, width, height, CARD_FACE, width * 0.1, edge, edge_width)
         self.write(x + width * 0.09, y + width * 0.24, str(number), width * 0.36, INK, bold=True)
         if sum(heads) > MAX_LETTERS:
@@ -272,17 +327,17 @@ class _Scene(list[_Shape]):
 def _head_place(index: int, count: int) -> tuple[float, float, float]:
     """Size, left and top of a card's head, in card widths."""
     if count <= 2:
-        size = 0.42
-        left = (1 - count * size - (count - 1) * 0.04) / 2 + index * (size + 0.04)
-        return size, left, 0.72
+        size = 0.45
+        left = (1 - count * size - (count - 1) * 0.02) / 2 + index * (size + 0.02)
+        return size, left, 0.68
     size = 0.31
     per_line = 2 if count in (3, 4) else 3
     line, column = divmod(index, per_line)
     in_line = min(per_line, count - line * per_line)
     if per_line == 2:
-        size = 0.38
+        size = 0.41
     left = (1 - in_line * size - (in_line - 1) * 0.02) / 2 + column * (size + 0.02)
-    return size, left, 0.50 + line * (size + 0.06)
+    return size, left, 0.47 + line * (size + 0.07)
 
 
 def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
@@ -301,26 +356,25 @@ def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
     _draw_seats(scene, view, deck, called)
 
     # Hand, and the revealed cards still to be placed.
-    y = 560
-    scene.rect(0, y - 14, WIDTH, HEIGHT - y + 14, PANEL)
-    scene.write(20, y + 6, "Your hand", 15, SOFT)
-    scene.write(20, y + 30, _wrap(situation(view, names)), 14, ACCENT)
+    y = 548
+    scene.rect(0, y, WIDTH, HEIGHT - y, PANEL)
+    words = situation(view, names)
+    scene.write(24, y + 17, words[0].upper() + words[1:], 15, ACCENT)
+    scene.write(24, y + 72, "your", 14, SOFT)
+    scene.write(24, y + 90, "hand", 14, SOFT)
     for slot, number in enumerate(view.hand):
-        scene.card(190 + slot * 82, y - 4, number, deck[number - 1], 74, slot in legal)
+        scene.card(78 + slot * 82, y + 34, number, deck[number - 1], 70, slot in legal)
     revealed = view.revealed
     if revealed:
-        scene.write(540, y + 2, "Revealed, lowest number first", 13, SOFT)
-        pitch = min(58, 440 / len(revealed))
+        scene.write(520, y + 17, "Revealed, lowest number first", 14, SOFT)
+        pitch = min(60.0, 468 / len(revealed))
+        width = pitch - 6
         for index, (seat, number) in enumerate(revealed):
-            x = 540 + index * pitch
-            scene.card(x, y + 14, number, deck[number - 1], min(52, pitch - 4), index == 0)
-            label = "you" if seat == view.seat else f"s{seat}"
-            scene.write(x + 24, y + 106, label, 12, PALE, "middle")
+            x = 520 + index * pitch
+            scene.card(x, y + 34, number, deck[number - 1], width, index == 0)
+            label = "you" if seat == view.seat else (names[seat] if names else f"seat {seat}")
+            scene.write(x + width / 2, y + 44 + width * 1.45, label[:8], 12, PALE, "middle")
     return scene
-
-
-def _wrap(words: str) -> str:
-    return words[0].upper() + words[1:]
 
 
 def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], legal: set[int]) -> None:
@@ -336,7 +390,8 @@ def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], legal: set[int]
         if not view.rules.startswith("color"):
             for place in range(len(row), 5):  # R7: where the sixth card takes
                 scene.rect(left + place * 66, y + 4, width, width * 1.45, FELT, 6)
-            scene.write(left + 5 * 66 + 14, y + 47, "6th", 15, SOFT)
+            scene.write(left + 5 * 66 + 10, y + 38, "6th card", 13, SOFT)
+            scene.write(left + 5 * 66 + 10, y + 56, "takes", 13, SOFT)
         for place, number in enumerate(row):
             scene.card(left + place * pitch, y + 4, number, deck[number - 1], width)
         sums = [sum(deck[number - 1][color] for number in row) for color in range(len(COLORS))]
@@ -369,7 +424,7 @@ def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[s
             left + width - 12, second, f"point{'s' if points != 1 else ''}", 12, SOFT, "end"
         )
         for card in range(sizes[seat]):
-            scene.rect(left + 12 + card * 8, second - 8, 12, 16, BACK, 2, PALE)
+            scene.rect(left + 12 + card * 9, second - 8, 12, 16, BACK, 2, PALE)
         parts = [f"pile {piles[seat]}", f"taken {len(view.oxx_piles[seat])}"]
         returned = view.returned[seat]
         if returned:
