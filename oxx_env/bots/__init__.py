@@ -81,6 +81,16 @@ _SIMPLE = "oxx_env.bots.simple"
 BOTS: dict[str, Kind] = {
     "random": Kind("any legal action, all alike", _SIMPLE, "Random"),
     "greedy": Kind("the best points now", _SIMPLE, "Greedy"),
+    "mc": Kind(
+        "Monte Carlo over BUDGET deals of the hidden cards (200), or milliseconds (5ms)",
+        "oxx_env.bots.monte_carlo",
+        "MonteCarlo",
+        ("budget",),
+        {
+            "horizon": "rounds a play-out lasts, or end",
+            "value": "points (mean relative points) or win (share of the victory)",
+        },
+    ),
     "policy": Kind(
         "a trained network: a checkpoint folder or a shipped name",
         "oxx_env.bots.policy",
