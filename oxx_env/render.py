@@ -176,14 +176,16 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
     lines = [headline(view).replace(" · ", ", ") + "."]
     for index, row in enumerate(view.rows):
         total = sum(sum(deck[number - 1]) for number in row)
-        cards = "; ".join(f"{number} {in_words(deck[number - 1])}" for number in row)
+        cards = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in row)
         lines.append(
             f"Row {index + 1}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
         )
     for place, (seat, number) in enumerate(view.revealed):
         when = "To place now" if place == 0 else "Then"
-        lines.append(f"{when}: {number} {in_words(deck[number - 1])}, played by {called[seat]}.")
-    hand = "; ".join(f"{number} {in_words(deck[number - 1])}" for number in view.hand)
+        lines.append(
+            f"{when}: {number} with {in_words(deck[number - 1])}, played by {called[seat]}."
+        )
+    hand = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in view.hand)
     lines.append(f"Your hand: {hand or 'empty'}.")
     sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
     for seat, (name, points) in enumerate(zip(called, view.scores, strict=True)):
@@ -207,9 +209,9 @@ def in_words(heads: Sequence[int]) -> str:
     """A card's heads [6] in words.
 
     >>> in_words([2, 1, 0, 0, 0, 0])
-    '2 blue 1 yellow'
+    '2 blue, 1 yellow'
     """
-    return " ".join(f"{n} {color}" for n, color in zip(heads, COLORS, strict=True) if n)
+    return ", ".join(f"{n} {color}" for n, color in zip(heads, COLORS, strict=True) if n)
 
 
 def _count(number: int, what: str) -> str:
@@ -429,7 +431,7 @@ def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[s
         returned = view.returned[seat]
         if returned:
             parts.append(f"under it {', '.join(map(str, returned[:3]))}")
-        scene.write(left + 60, second, "  ".join(parts), 13, SOFT)
+        scene.write(left + 60, second, " · ".join(parts), 13, SOFT)
 
 
 # --- SVG ----------------------------------------------------------------------------------------

@@ -103,7 +103,7 @@ def test_sentences_tell_the_table_in_words_without_layout(players, rules):
         told = render.sentences(view)
         assert not set(told) & set("\x1b[]>·│─") and "  " not in told
         for number in shown_numbers(view):
-            assert f" {number} {render.in_words(deck[number - 1].tolist())}" in told
+            assert f" {number} with {render.in_words(deck[number - 1].tolist())}" in told
         assert all(line.endswith(".") for line in told.splitlines())
         assert f"{render.DIRECTION[rules]}." in told
 
