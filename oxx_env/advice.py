@@ -88,11 +88,11 @@ def _card(view: View, action: int) -> int:
 
 
 def table(options: Sequence[Option]) -> tuple[list[str], list[list[str]]]:
-    """Header and lines for people; rows count from 1 here."""
+    """Header and lines for people."""
     header = ["", "expected points", "win share", ""]
     lines = [
         [
-            f"card {option.card}" if option.row is None else f"row {option.row + 1}",
+            f"card {option.card}" if option.row is None else f"row {option.row}",
             f"{option.points:.1f}",
             f"{100 * option.win_share:.0f} %",
             "best choice" if option.choice else "",

@@ -135,7 +135,7 @@ def text(
         gap = " " * max(0, (5 - len(row)) * (width + 5))
         counts = " ".join(f"{x}{n}" for x, n in zip(LETTERS, sums, strict=True) if n)
         end = f"{sum(sums)} head{'s' if sum(sums) > 1 else ''}: {counts}"
-        lines.append(f"{mark} row {index + 1}  {cards}{gap}  {end}")
+        lines.append(f"{mark} row {index}  {cards}{gap}  {end}")
     lines.append("")
     if view.revealed:
         lines.append("    to place, in this order:")
@@ -178,7 +178,7 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
         total = sum(sum(deck[number - 1]) for number in row)
         cards = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in row)
         lines.append(
-            f"Row {index + 1}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
+            f"Row {index}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
         )
     for place, (seat, number) in enumerate(view.revealed):
         when = "To place now" if place == 0 else "Then"
@@ -386,7 +386,7 @@ def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], legal: set[int]
         allowed = FIRST_ROW + index in legal
         scene.rect(12, y, 660, 94, PANEL, 8, ACCENT if allowed else None, 3)
         scene.write(24, y + 36, "row", 13, SOFT)
-        scene.write(24, y + 58, str(index + 1), 22, ACCENT if allowed else PALE, bold=True)
+        scene.write(24, y + 58, str(index), 22, ACCENT if allowed else PALE, bold=True)
         room = 430
         pitch = min(66, (room - width) / max(1, len(row) - 1))
         if not view.rules.startswith("color"):

@@ -131,17 +131,17 @@ def tell_placement(
     if row is None:
         return f"{number} ({name}) fits no row and goes under the draw pile"
     if not took:
-        return f"{number} ({name}) goes to row {row + 1}"
+        return f"{number} ({name}) goes to row {row}"
     end, heads = took[-1], sum(sum(deck[n - 1]) for n in took)
     if not any(a and b for a, b in zip(deck[number - 1], deck[end - 1], strict=True)):
         why = "fits no row"  # R9: the row need not match
     elif len(took) == 5 and not rules.startswith("color"):
-        why = f"is the sixth card of row {row + 1}"
+        why = f"is the sixth card of row {row}"
     else:
-        why = f"makes six heads of one color in row {row + 1}"
+        why = f"makes six heads of one color in row {row}"
     points = f"{heads} point{'' if heads == 1 else 's'}"
     taken = ", ".join(map(str, took))
-    return f"{number} ({name}) {why}: takes row {row + 1} ({taken}), {points}"
+    return f"{number} ({name}) {why}: takes row {row} ({taken}), {points}"
 
 
 def consequences(view: View, number: int) -> str:
@@ -159,7 +159,7 @@ def _rows(view: View, number: int, rows: int) -> Iterator[str]:
     for row in range(5):
         if rows >> row & 1:
             heads = int(heads_taken(view.game, view.decks[0], number, row))
-            yield f"row {row + 1} (takes {heads})" if heads else f"row {row + 1}"
+            yield f"row {row} (takes {heads})" if heads else f"row {row}"
 
 
 def row_choices(view: View, number: int) -> str:

@@ -78,9 +78,9 @@ def test_everything_that_was_played_and_taken_is_told(oxx_play, tmp_path):
             assert re.search(rf"{name}: {card} ", out)
             if took:
                 taken = ", ".join(map(str, took))
-                assert re.search(rf"{card} \({name}\) .*: takes row {row + 1} \({taken}\), \d", out)
+                assert re.search(rf"{card} \({name}\) .*: takes row {row} \({taken}\), \d", out)
             else:
-                assert f"{card} ({name}) goes to row {row + 1}" in out
+                assert f"{card} ({name}) goes to row {row}" in out
 
 
 def test_a_match_adds_up_its_games(oxx_play, tmp_path):
@@ -140,14 +140,14 @@ def test_a_row_that_is_not_legal_is_refused_with_the_reason(oxx_play):
         rows = re.search(r"Which row for (\d+)\? \((.*)\)", prompt)
         if not rows:
             return first_choice(prompt)
-        illegal = [row for row in range(1, 6) if str(row) not in rows[2].split(", ")]
+        illegal = [row for row in range(5) if str(row) not in rows[2].split(", ")]
         if len(tried) == 2 or not illegal:
             return rows[2][0] if len(tried) < 2 else "q"
         tried.append((rows[1], illegal[0]))
-        return "6" if len(tried) == 1 else str(illegal[0])
+        return "5" if len(tried) == 1 else str(illegal[0])
 
     _, out, _, _ = oxx_play(answer, "--seed", 3)
-    assert "There is no row 6; rows are 1 to 5" in out
+    assert "There is no row 5; rows are 0 to 4" in out
     card, row = tried[1]
     assert f"Row {row} does not end in a color of {card}" in out
 
@@ -182,7 +182,7 @@ def test_plain_mode_has_no_layout(oxx_play):
     lines = iter(["66", "h", "?"])
     _, out, _, _ = oxx_play(lines, "--seed", 3, "--plain", "--hint", "mc:20")
     assert not set(out) & set("\x1b│─→←·>[]")
-    assert "Row 1: 95 with 1 black, 1 white." in out
+    assert "Row 0: 95 with 1 black, 1 white." in out
     assert re.search(r"expected points \d+\.\d, win share \d+ %, best choice", out)
 
 

@@ -88,9 +88,9 @@ def test_letters_are_one_a_head_and_counts_where_there_are_more_than_six():
 def test_text_marks_legal_rows_and_numbers_legal_hand_slots():
     view = first("row")
     text = render.text(view, False)
-    assert [a for a in range(4, 9) if f"[{a}] row {a - 3} " in text] == view.legal
+    assert [a for a in range(4, 9) if f"[{a}] row {a - 4} " in text] == view.legal
     text = render.text(view, False, actions=False)
-    assert [a for a in range(4, 9) if f"  > row {a - 3} " in text] == view.legal
+    assert [a for a in range(4, 9) if f"  > row {a - 4} " in text] == view.legal
     view = first("card")
     text = render.text(view, False)
     assert all(f"[{slot}]" in text for slot in view.legal)

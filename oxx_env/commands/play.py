@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from oxx_env.terminal import Terminal
     from oxx_env.views import View
 
-HELP = """Type the number of a card of your hand, or of a row (1 to 5), and Enter.
+HELP = """Type the number of a card of your hand, or of a row (0 to 4), and Enter.
 h or hint   what a strong player would do, with the points and wins it expects
 u or undo   take your last decision back
 t or table  show the table again
@@ -47,7 +47,7 @@ GOAL = {
 class Run(Command):
     """Play against bots in the terminal.
 
-    At every prompt: type a card's number or a row (1 to 5); h gives a hint, u takes back, ? helps,
+    At every prompt: type a card's number or a row (0 to 4); h gives a hint, u takes back, ? helps,
     q quits. The game can be kept as a record, which oxx replay checks and shows.
     """
 
@@ -207,7 +207,7 @@ class Game:
 
     def _prompt(self, view: View) -> str:
         if view.phase == "row":
-            rows = ", ".join(str(action - 3) for action in view.legal)
+            rows = ", ".join(str(action - 4) for action in view.legal)
             return f"Which row for {view.card}? ({rows})"
         return f"Which card? ({', '.join(map(str, view.hand))})"
 
@@ -232,7 +232,7 @@ class Game:
         say = self.terminal.say
         choices = ", ".join(map(str, view.hand))
         if not (answer.isascii() and answer.isdigit()):
-            what = "a row from 1 to 5" if view.phase == "row" else f"one of your cards ({choices})"
+            what = "a row from 0 to 4" if view.phase == "row" else f"one of your cards ({choices})"
             meant = f"{answer[:40]!r} is not understood" if answer else "Nothing was typed"
             say(f"{meant}: type {what}; ? shows what else you can type.")
             return None
@@ -242,14 +242,14 @@ class Game:
                 say(f"{number} is not in your hand; your cards are {choices}.")
                 return None
             return view.hand.index(number)
-        if not 1 <= number <= 5:
-            say(f"There is no row {number}; rows are 1 to 5.")
+        if number > 4:
+            say(f"There is no row {number}; rows are 0 to 4.")
             return None
-        if number + 3 not in view.legal:
-            rows = ", ".join(str(action - 3) for action in view.legal)
+        if number + 4 not in view.legal:
+            rows = ", ".join(str(action - 4) for action in view.legal)
             say(f"Row {number} does not end in a color of {view.card}; the rows that do: {rows}.")
             return None
-        return number + 3
+        return number + 4
 
     def _hint(self, view: View) -> None:
         import numpy as np
