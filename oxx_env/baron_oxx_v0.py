@@ -1,7 +1,7 @@
 """The PettingZoo environments in the ecosystem's module style.
 
-`parallel_env(num_players=4)` and `env(num_players=4)` (AEC; `raw_env` is the same, it checks its use
-itself) take the arguments of `envs.match.Match`.
+`parallel_env` and `env` (AEC; `raw_env` is the same, it checks its use itself) take the arguments
+of `envs.match.Match`.
 
 >>> from oxx_env import baron_oxx_v0
 >>> baron_oxx_v0.parallel_env(num_players=4).possible_agents
