@@ -17,7 +17,7 @@ import json
 import os
 import sys
 import tempfile
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import IO, Any
@@ -39,11 +39,13 @@ from oxx_env.rules import (
     NO_SEED,
     OVER,
     POSITIVE,
+    ROW_PHASE,
     ROWS,
     RULE_SETS,
     Deck,
     Game,
     deck_record,
+    is_seen,
     legal_rows,
     length_of,
     matching_rows,
@@ -53,6 +55,7 @@ from oxx_env.rules import (
     set_up,
     shuffle,
     someone_is_out,
+    start_round,
     tick,
 )
 from oxx_env.table import MAX_GAMES, MAX_SEED, Table, ranks
@@ -108,6 +111,11 @@ def _shuffle(games: Game) -> None:
 @kernel
 def _tick(games: Game, decks: Deck) -> int:
     return tick(games[0], decks[0])
+
+
+@kernel
+def _start_round(games: Game) -> None:
+    start_round(games[0])
 
 
 @kernel
@@ -229,7 +237,7 @@ def parse_record(line: str | bytes, where: str = "record") -> dict[str, Any]:
     if not isinstance(record, dict):
         raise RecordFileError(f"{where} is no JSON object; a record is one object a line")
     if record.get("format") != FORMAT:
-        told = _short(record["format"]) if "format" in record else "no format"
+        told = short(record["format"]) if "format" in record else "no format"
         raise RecordFileError(f'{where} has {told}; a record has "format": "{FORMAT}"')
     return record
 
@@ -315,10 +323,10 @@ def replay(record: dict[str, Any], game: int = 1) -> Replay:
     points = follower.game["points"][: told.players].astype(np.int64)
     scores = points.tolist()
     if told.scores != scores:
-        check.fail("end", clause, f"scores {told.scores}; the points are {scores}")
+        check.fail("end", clause, f"scores {short(told.scores)}; the points are {scores}")
     winners = [seat for seat, rank in enumerate(ranks(points, told.rules)) if rank == 1]
     if told.winners != winners:
-        check.fail("end", clause, f"winners {told.winners}; the best points have {winners}")
+        check.fail("end", clause, f"winners {short(told.winners)}; the best points have {winners}")
     return Replay(record, follower.ended_by, decisions)
 
 
@@ -404,6 +412,11 @@ class Follower:
         self.game["rows"][:, 0] = rows
         _set_up(self.games, self.decks)
 
+    @property
+    def out(self) -> bool:
+        """Has a seat neither hand nor draw pile left (R12, V2c)?"""
+        return bool(_someone_is_out(self.games))
+
     def hand(self, seat: int) -> list[int]:
         size = int(self.game["hand_sizes"][seat])
         return [int(number) for number in self.game["hands"][seat, :size]]
@@ -413,7 +426,7 @@ class Follower:
         for seat, number in enumerate(played):
             hand = self.hand(seat)
             if number not in hand:
-                problem = f"seat {seat} plays {number}, its hand is {_list(hand)}"
+                problem = f"seat {seat} plays {short(number)}, its hand is {listed(hand)}"
                 self._check.fail(where, "R4", problem)
             if len(hand) > 1:
                 decisions.append((seat, hand.index(number)))
@@ -429,18 +442,18 @@ class Follower:
         game = self.game
         placed = int(game["placed"])
         if placed == self.players:
-            fail(where, "R5", f"card {number} of seat {seat} is placed after all revealed cards")
+            fail(where, "R5", f"card {short(number)} is placed after all revealed cards")
         due, owner = int(game["revealed"][placed]), int(game["revealed_by"][placed])
         if (seat, number) != (owner, due):
-            problem = f"card {number} of seat {seat} is placed; it is the turn of card {due}"
-            fail(where, "R5", f"{problem} of seat {owner}")
+            problem = f"card {short(number)} of seat {short(seat)} is placed"
+            fail(where, "R5", f"{problem}; it is the turn of card {due} of seat {owner}")
         legal = _set(_legal_rows(self.games, self.decks, number))
         if not legal:
             if row is not None:
                 fail(
                     where,
                     "V2b",
-                    f"card {number} fits no row and goes under the pile, not to row {row}",
+                    f"card {number} fits no row and goes under the pile, not to row {short(row)}",
                 )
             if taken:
                 fail(where, "V2b", f"card {number} goes under the pile and takes nothing")
@@ -448,7 +461,7 @@ class Follower:
             return
         fits = bool(_matching_rows(self.games, self.decks, number))
         if row not in legal:
-            to = "under the pile" if row is None else f"to row {row}"
+            to = "under the pile" if row is None else f"to row {short(row)}"
             clause = ("V2b" if row is None and self.positive else "R6") if fits else "R9"
             fail(where, clause, f"card {number} goes {to}; it may go to {_rows(legal)}")
         assert row is not None
@@ -465,20 +478,48 @@ class Follower:
                 clause = "R8" if takes else "V1/R8"
             else:
                 clause = "R7" if sixth else "R8" if takes else "R7/R8"
-            does = f"takes {_list(takes)}" if takes else "takes nothing"
-            problem = f"card {number} on row {row} {does}, not {_list(taken) or 'nothing'}"
+            does = f"takes {listed(takes)}" if takes else "takes nothing"
+            problem = f"card {number} on row {row} {does}, not {listed(taken) or 'nothing'}"
             fail(where, clause, problem)
 
-    def end_round(self, where: str) -> None:
-        """R11, R12, V2c, V2e, V2f: all cards are placed; the game ends or goes on."""
+    def reveal(self, played: Sequence[int], where: str) -> None:
+        """R4 for one who did not see the hands: a card comes out of what is not known of them."""
+        game = self.game
+        for seat, number in enumerate(played):
+            if not 1 <= number <= NUMBERS:
+                self._check.fail(where, "R4", f"there is no card {short(number)}")
+            hand = self.hand(seat)
+            known = number in hand
+            if not known and (is_seen(game, number) or NO_CARD not in hand):
+                self._check.fail(where, "R4", f"seat {seat} cannot have card {number} in hand")
+            hand.remove(number if known else NO_CARD)
+            game["hands"][seat] = NO_CARD
+            game["hands"][seat, : len(hand)] = hand
+            game["hand_sizes"][seat] = len(hand)
+            game["picks"][seat] = NO_CARD
+            _see(self.games, number)
+        order = sorted(range(self.players), key=lambda seat: played[seat])
+        game["revealed"][: self.players] = [played[seat] for seat in order]
+        game["revealed_by"][: self.players] = order
+        game["phase"] = ROW_PHASE
+
+    def draw(self) -> None:
+        """R11, V2e after a round of a game that goes on, whatever the hidden cards are."""
+        _start_round(self.games)
+
+    def check_placed(self, where: str) -> None:
+        """R5: are all revealed cards placed?"""
         placed = int(self.game["placed"])
         if placed < self.players:
             left = [int(number) for number in self.game["revealed"][placed : self.players]]
-            self._check.fail(where, "R5", f"{_list(left)} revealed and not placed")
+            self._check.fail(where, "R5", f"{listed(left)} revealed and not placed")
+
+    def end_round(self, where: str) -> None:
+        """R11, R12, V2c, V2e, V2f: all cards are placed; the game ends or goes on."""
+        self.check_placed(where)
         _tick(self.games, self.decks)
         if self.over:
-            out = _someone_is_out(self.games)
-            self.ended_by = ("V2c" if out else "V2f") if self.positive else "R12"
+            self.ended_by = ("V2c" if self.out else "V2f") if self.positive else "R12"
 
 
 class _Check:
@@ -491,11 +532,66 @@ class _Check:
         raise RecordError(self.game, where, clause, problem)
 
 
-class _Told:
+class Reader:
+    """Reads values of the format's types; `fail(where, clause, problem)` must raise."""
+
+    def __init__(self, players: int, fail: Callable[[str, str, str], None]) -> None:
+        self.players = players
+        self.fail = fail
+
+    def round(
+        self, told: Any, where: str
+    ) -> tuple[list[int], list[tuple[int, int, int | None, list[int]]]]:
+        told = self._dict(told, where, "the round")
+        for key in ("cards", "placements"):
+            if key not in told:
+                self.fail(where, "format", f"no {key!r}")
+        played = self._ints(told["cards"], where, "cards")
+        if len(played) != self.players:
+            self.fail(where, "R4", f"{len(played)} cards of {self.players} players")
+        return played, [
+            self._placement(placement, where)
+            for placement in self._list(told["placements"], where, "placements")
+        ]
+
+    def _placement(self, told: Any, where: str) -> tuple[int, int, int | None, list[int]]:
+        if not isinstance(told, list) or len(told) != 4:
+            problem = f"placement {short(told)}; should be [seat, number, row or null, [taken]]"
+            self.fail(where, "format", problem)
+        seat, number, row, taken = told
+        self._ints([seat, number] if row is None else [seat, number, row], where, "placement")
+        return seat, number, row, self._ints(taken, where, "cards taken")
+
+    def _dict(self, value: Any, where: str, what: str) -> dict[str, Any]:
+        if not isinstance(value, dict):
+            self.fail(where, "format", f"{what} is {short(value)}; should be an object")
+        return value
+
+    def _list(self, value: Any, where: str, what: str) -> list[Any]:
+        if not isinstance(value, list):
+            self.fail(where, "format", f"{what}: {short(value)}; should be a list")
+        return value
+
+    def _ints(self, value: Any, where: str, what: str) -> list[int]:
+        for entry in self._list(value, where, what):
+            if not is_int(entry):
+                self.fail(where, "format", f"{what}: {short(entry)}; should be an integer")
+        return value
+
+    def _int(self, value: Any, where: str, clause: str, what: str, low: int, high: int) -> int:
+        if not is_int(value):
+            self.fail(where, "format", f"{what}: {short(value)}; should be an integer")
+        if not low <= value <= high:
+            problem = f"{what}: {short(value)}; should be {low} to {high}"
+            self.fail(where, clause, problem)
+        return int(value)
+
+
+class _Told(Reader):
     """What a record tells, with every type and range checked before anything is followed."""
 
     def __init__(self, record: Any, check: _Check) -> None:
-        self._fail = check.fail
+        super().__init__(0, check.fail)
         record = self._dict(record, "record", "the record")
         if record.get("format") != FORMAT:
             check.fail("record", "format", f'no "format": "{FORMAT}"')
@@ -506,7 +602,7 @@ class _Told:
         self.rules = record["rules"]
         if not isinstance(self.rules, str) or self.rules not in RULE_SETS:
             known = ", ".join(RULE_SETS)
-            check.fail("deal", "format", f"rules {_short(self.rules)}; should be one of {known}")
+            check.fail("deal", "format", f"rules {short(self.rules)}; should be one of {known}")
         self.players = self._int(
             record["players"], "deal", "R2", "players", MIN_PLAYERS, MAX_PLAYERS
         )
@@ -515,7 +611,7 @@ class _Told:
         self._seed(record["seed"])
         self._match(record["match"])
         self.rounds = [
-            self._round(told, f"round {number}")
+            self.round(told, f"round {number}")
             for number, told in enumerate(self._list(record["rounds"], "record", "rounds"), start=1)
         ]
         self.scores = self._ints(record["scores"], "end", "scores")
@@ -524,19 +620,19 @@ class _Told:
     def _deck(self, deck: Any) -> NDArray[np.void]:
         deck = self._dict(deck, "deal", "deck")
         if not isinstance(deck.get("name"), str):
-            self._fail("deal", "format", f"deck name {_short(deck.get('name'))}; should be a text")
+            self.fail("deal", "format", f"deck name {short(deck.get('name'))}; should be a text")
         told = self._list(deck.get("cards"), "deal", "deck cards")
         if len(told) != NUMBERS:
-            self._fail("deal", "R1", f"the deck has {len(told)} cards; should be {NUMBERS}")
+            self.fail("deal", "R1", f"the deck has {len(told)} cards; should be {NUMBERS}")
         for number, card in enumerate(told, start=1):
             heads = self._ints(card, "deal", f"deck card {number}")
             if len(heads) != len(COLORS) or not all(0 <= n <= cards.MAX_HEADS for n in heads):
-                problem = f"deck card {number} is {_short(card)}; should be six head counts"
-                self._fail("deal", "R1", f"{problem} of 0 to {cards.MAX_HEADS}")
+                problem = f"deck card {number} is {short(card)}; should be six head counts"
+                self.fail("deal", "R1", f"{problem} of 0 to {cards.MAX_HEADS}")
         try:
             return deck_record(cards.load_deck(np.array(told, np.int64)))
         except cards.DeckError as error:
-            self._fail("deal", "R1", str(error))
+            self.fail("deal", "R1", str(error))
             raise AssertionError from error
 
     def _deal(self, draw_piles: Any, rows: Any) -> None:
@@ -547,19 +643,19 @@ class _Told:
         self.rows = self._ints(rows, "deal", "rows")
         each = int(CARDS_DEALT[self.players])
         if [len(pile) for pile in self.draw_piles] != [each] * self.players:
-            sizes = _list([len(pile) for pile in self.draw_piles])
+            sizes = listed([len(pile) for pile in self.draw_piles])
             problem = f"draw piles of {sizes} cards; should be {self.players} of {each}"
-            self._fail("deal", "R2", problem)
+            self.fail("deal", "R2", problem)
         if len(self.rows) != ROWS:
-            self._fail("deal", "R3", f"{len(self.rows)} cards start the rows; should be {ROWS}")
+            self.fail("deal", "R3", f"{len(self.rows)} cards start the rows; should be {ROWS}")
         seen: set[int] = set()
         for number in [n for pile in [*self.draw_piles, self.rows] for n in pile]:
             if not 1 <= number <= NUMBERS:
-                self._fail(
-                    "deal", "R1", f"there is no card {_short(number)}; cards are 1 to {NUMBERS}"
+                self.fail(
+                    "deal", "R1", f"there is no card {short(number)}; cards are 1 to {NUMBERS}"
                 )
             if number in seen:
-                self._fail("deal", "R1", f"card {number} is dealt twice")
+                self.fail("deal", "R1", f"card {number} is dealt twice")
             seen.add(number)
 
     def _seed(self, seed: Any) -> None:
@@ -567,7 +663,7 @@ class _Told:
             return
         seed = self._int(seed, "deal", "seed", "seed", 0, MAX_SEED)
         if deal_of(seed, self.players) != (self.draw_piles, self.rows):
-            self._fail(
+            self.fail(
                 "deal", "seed", f"seed {seed} does not give this deal to {self.players} players"
             )
 
@@ -575,65 +671,18 @@ class _Told:
         match = self._dict(match, "deal", "match")
         for key in ("id", "game", "of", "points_before"):
             if key not in match:
-                self._fail("deal", "format", f"match has no {key!r}")
+                self.fail("deal", "format", f"match has no {key!r}")
         if match["id"] is not None and not isinstance(match["id"], str):
-            problem = f"match id {_short(match['id'])}; should be a text or null"
-            self._fail("deal", "format", problem)
+            problem = f"match id {short(match['id'])}; should be a text or null"
+            self.fail("deal", "format", problem)
         of = self._int(match["of"], "deal", "R13", "games of the match", 1, MAX_GAMES)
         game = self._int(match["game"], "deal", "R13", "game of the match", 1, of)
         points = self._ints(match["points_before"], "deal", "match points_before")
         if len(points) != self.players:
             problem = f"points before the game for {len(points)} of {self.players} seats"
-            self._fail("deal", "R13", problem)
+            self.fail("deal", "R13", problem)
         if game == 1 and any(points):
-            self._fail("deal", "R13", f"points {points} before the first game; should be 0")
-
-    def _round(
-        self, told: Any, where: str
-    ) -> tuple[list[int], list[tuple[int, int, int | None, list[int]]]]:
-        told = self._dict(told, where, "the round")
-        for key in ("cards", "placements"):
-            if key not in told:
-                self._fail(where, "format", f"no {key!r}")
-        played = self._ints(told["cards"], where, "cards")
-        if len(played) != self.players:
-            self._fail(where, "R4", f"{len(played)} cards of {self.players} players")
-        return played, [
-            self._placement(placement, where)
-            for placement in self._list(told["placements"], where, "placements")
-        ]
-
-    def _placement(self, told: Any, where: str) -> tuple[int, int, int | None, list[int]]:
-        if not isinstance(told, list) or len(told) != 4:
-            problem = f"placement {_short(told)}; should be [seat, number, row or null, [taken]]"
-            self._fail(where, "format", problem)
-        seat, number, row, taken = told
-        self._ints([seat, number] if row is None else [seat, number, row], where, "placement")
-        return seat, number, row, self._ints(taken, where, "cards taken")
-
-    def _dict(self, value: Any, where: str, what: str) -> dict[str, Any]:
-        if not isinstance(value, dict):
-            self._fail(where, "format", f"{what} is {_short(value)}; should be an object")
-        return value
-
-    def _list(self, value: Any, where: str, what: str) -> list[Any]:
-        if not isinstance(value, list):
-            self._fail(where, "format", f"{what}: {_short(value)}; should be a list")
-        return value
-
-    def _ints(self, value: Any, where: str, what: str) -> list[int]:
-        for entry in self._list(value, where, what):
-            if not _is_int(entry):
-                self._fail(where, "format", f"{what}: {_short(entry)}; should be an integer")
-        return value
-
-    def _int(self, value: Any, where: str, clause: str, what: str, low: int, high: int) -> int:
-        if not _is_int(value):
-            self._fail(where, "format", f"{what}: {_short(value)}; should be an integer")
-        if not low <= value <= high:
-            problem = f"{what}: {_short(value)}; should be {low} to {high}"
-            self._fail(where, clause, problem)
-        return int(value)
+            self.fail("deal", "R13", f"points {short(points)} before the first game; should be 0")
 
 
 def deal_of(seed: int, players: int) -> tuple[list[list[int]], list[int]]:
@@ -672,7 +721,7 @@ def course(record: dict[str, Any], ended_by: str = "") -> str:
         name = "" if match["id"] is None else f" {match['id']}"
         lines.append(f"match{name}, game {match['game']} of {match['of']}")
     if match["game"] > 1:
-        lines.append(f"points before: {_list(match['points_before'])}")
+        lines.append(f"points before: {listed(match['points_before'])}")
     lines.append("")
     for seat, pile in enumerate(record["draw_piles"]):
         lines.append(f"seat {seat}  {show(pile)}")
@@ -715,20 +764,20 @@ def _set(rows: int) -> list[int]:
 
 
 def _rows(rows: list[int]) -> str:
-    return f"row{'s' if len(rows) > 1 else ''} {_list(rows)}"
+    return f"row{'s' if len(rows) > 1 else ''} {listed(rows)}"
 
 
-def _list(numbers: Iterable[int]) -> str:
-    return " ".join(_short(number) for number in numbers)
+def listed(numbers: Iterable[int]) -> str:
+    return " ".join(short(number) for number in numbers)
 
 
-def _is_int(value: Any) -> bool:
+def is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
 
 
-def _short(value: Any, limit: int = 40) -> str:
+def short(value: Any, limit: int = 40) -> str:
     """A value as JSON for a message, cut to a readable length."""
-    if _is_int(value) and abs(value) > 10**limit:
+    if is_int(value) and abs(value) > 10**limit:
         return "a huge number"
     try:
         text = json.dumps(value, ensure_ascii=False, default=str)
