@@ -1,6 +1,15 @@
 """A position as text that a person types, and as the JSON of `View.to_dict()`; checked and rebuilt.
 
-    base 4p seat 0 round 4 | rows 12 7-33 5 90-2-41 60 | hand 3 17 52 88 | taken 1:8-9 2:70 | ...
+    base 4p seat 0 | rows 12 7-41 5-50-35 9 60 | hand 3 17 52 88 | taken 1:8-91 2:70
+
+>>> view = from_text("4p | rows 12 7-41 5 9 60 | hand 3 17 52 88 | taken 1:8-91")
+>>> view.rules, view.players, view.phase, view.scores
+('base', 4, 'card', [0, 5, 0, 0])
+>>> from_text("4p | rows 12 7 5 9 60 | hand 3 17 5 88")
+Traceback (most recent call last):
+oxx_env.notation.PositionError: card 5 stands twice: it is already in row 2
+  4p | rows 12 7 5 9 60 | hand 3 17 5 88
+                                    ^
 
 `from_text` reads such a line, `to_text` prints one from any view; `view_from_dict` rebuilds the
 view from its JSON. What was typed wrong is a `PositionError` that names the place; for a text the
@@ -48,7 +57,16 @@ from numpy.typing import NDArray
 from oxx_env import cards
 from oxx_env.cards import COLORS, NUMBERS
 from oxx_env.jit import kernel
-from oxx_env.records import FULL_ROW, Follower, Reader, RecordError, is_int, listed, short
+from oxx_env.records import (
+    FULL_ROW,
+    Follower,
+    Reader,
+    RecordError,
+    card_text,
+    is_int,
+    listed,
+    short,
+)
 from oxx_env.rules import (
     CARD_PHASE,
     CARDS_DEALT,
@@ -178,6 +196,10 @@ def _fail(problem: str, *path: Any) -> NoReturn:
     raise PositionError(problem, tuple(flat))
 
 
+def _rounds(count: int) -> str:
+    return f"{count} round{'' if count == 1 else 's'}"
+
+
 class _Position:
     """The facts of a position, checked, with what was left out filled in."""
 
@@ -205,6 +227,8 @@ class _Position:
         self._count_cards()
         self._read_scores()
         self._read_history(data.get("history"))
+        if data.get("picked") and self.phase != CARD_PHASE:
+            _fail("a card is picked only in the card phase", "picked")
         self.picked = data.get("picked") is True or (
             self.phase == CARD_PHASE and data.get("legal") == [PASS]
         )
@@ -313,7 +337,8 @@ class _Position:
             if index:
                 end = numbers[index - 1]
                 if not any(a and b for a, b in zip(card, self.heads[end - 1], strict=True)):
-                    problem = f"card {number} shares no color with {end} before it (R6)"
+                    one, two = card_text(number, card), card_text(end, self.heads[end - 1])
+                    problem = f"card {one} shares no color with {two} before it (R6)"
                     _fail(f"{problem} in deck {self.deck!r}", "rows", row, index)
             counts = [a + b for a, b in zip(counts, card, strict=True)]
             if index and max(counts) >= SIX_HEADS:
@@ -451,7 +476,8 @@ class _Position:
         rounds = HAND_SIZE - len(self.hand) - in_row_phase
         out = sum(map(len, [*self.rows, *self.taken, *self.returned, *self.known]))
         placed = self.players - len(self.revealed) if in_row_phase else 0
-        while out > ROWS + self.players * rounds + placed:
+        back = max(len(a) + len(b) for a, b in zip(self.returned, self.known, strict=True))
+        while out > ROWS + self.players * rounds + placed or back > rounds + in_row_phase:
             rounds += HAND_SIZE
         return rounds
 
@@ -480,13 +506,17 @@ class _Position:
                 _fail(problem, "returned", seat)
             low = self.each - self.played
             if self.positive:
-                low += len(self.returned[seat]) + len(self.known[seat])
+                back = len(self.returned[seat]) + len(self.known[seat])
+                if back > self.played:
+                    problem = f"{back} cards of seat {seat} came back in {_rounds(self.played)}"
+                    _fail(problem, "returned", seat)
+                low += back
             high = self.each if self.positive else low
             if not low <= hand + pile <= high:
                 right = f"{low}" if low == high else f"{low} to {high}"
                 problem = f"seat {seat} has {hand} cards in hand and {pile} in the draw pile"
                 _fail(
-                    f"{problem}; after {self.round} rounds they are {right} together",
+                    f"{problem}; after {_rounds(self.round)} they are {right} together",
                     "pile_sizes",
                     seat,
                 )
@@ -496,7 +526,7 @@ class _Position:
             refills = HAND_SIZE - 1 if self.phase == ROW_PHASE else HAND_SIZE
             wanted = refills - self.round % HAND_SIZE
             if not self.positive and self.phase != OVER and hand != wanted:
-                problem = f"seat {seat} has {hand} cards in hand; after {self.round} rounds"
+                problem = f"seat {seat} has {hand} cards in hand; after {_rounds(self.round)}"
                 key: Path = ("hand",) if seat == self.seat else ("hand_sizes", seat)
                 _fail(f"{problem} it is {wanted}", key)
 
@@ -845,6 +875,10 @@ class _Parser:
                 self._unknown(token)
             else:
                 parts[-1][1].append(token)
+        for part, words in parts:
+            for token in words:
+                if part.text.lower() != "deck" and re.fullmatch(r"[A-Za-z+]{2,}", token.text):
+                    self._unknown(token)
         if "players" not in self.data:
             self._fail("how many players? Write for example 4p", ())
         for key in ("rows", "hand"):
@@ -854,7 +888,7 @@ class _Parser:
         for token, words in sorted(parts, key=lambda part: part[0].text.lower() != "game"):
             key = _KEYS[token.text.lower()]
             if words:
-                self._spans.setdefault((key,), (words[0].start, words[-1].end))
+                self._spans[(key,)] = (words[0].start, words[-1].end)
             getattr(self, f"_read_{key}", self._read_by_seat)(token, words)
 
     def span(self, path: Path) -> tuple[int, int]:
@@ -884,8 +918,6 @@ class _Parser:
 
     def _number(self, token: _Token) -> int:
         if not re.fullmatch(r"[+-]?[0-9]{1,12}", token.text, re.ASCII):
-            if re.fullmatch(r"[A-Za-z+]{2,}", token.text):
-                self._unknown(token)
             self._fail(f"{short(token.text)} is no number", token)
         return int(token.text)
 
