@@ -34,10 +34,11 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
 from oxx_env import cards, ratings
 from oxx_env.blocks import (
@@ -145,7 +146,7 @@ class Rated:
 class League(Result):
     """The outcome of `league`: `table` in the order of the SPEC arguments."""
 
-    table: list[Rated] = field(default_factory=list)
+    table: list[Rated]
 
     def to_dict(self) -> dict[str, Any]:
         return {**self._head(), "bots": [row.to_dict() for row in self.table], **self._tail()}
@@ -155,26 +156,18 @@ class League(Result):
 class Comparison(Result):
     """The outcome of `compare`: `bots` are A and B, `against` who filled the table.
 
-    `win_share` and `mean_points` are A minus B over the same deals and seats, with 95 % intervals.
+    `difference` is A minus B over the same deals and seats.
     """
 
-    against: list[str] = field(default_factory=list)
-    win_share: float = 0.0
-    ci95: ratings.Interval = (0.0, 0.0)
-    mean_points: float = 0.0
-    points_ci95: ratings.Interval = (0.0, 0.0)
+    against: list[str]
+    difference: Difference
 
     def to_dict(self) -> dict[str, Any]:
         return {
             **self._head(),
             "against": self.against,
             "bots": [bot.to_dict() for bot in self.bots],
-            "difference": {
-                "mean_points": self.mean_points,
-                "points_ci95": list(self.points_ci95),
-                "win_share": self.win_share,
-                "ci95": list(self.ci95),
-            },
+            "difference": self.difference.to_dict(),
             **self._tail(),
         }
 
@@ -194,8 +187,8 @@ class Pair:
 class Pairs(Result):
     """The outcome of `pairwise`: `pairs[i, j]` is bot i among copies of bot j."""
 
-    specs: list[str] = field(default_factory=list)
-    pairs: dict[tuple[int, int], Pair] = field(default_factory=dict)
+    specs: list[str]
+    pairs: dict[tuple[int, int], Pair]
 
     def to_dict(self) -> dict[str, Any]:
         pairs = [pair.to_dict() for _, pair in sorted(self.pairs.items())]
@@ -213,47 +206,92 @@ class Interrupted(KeyboardInterrupt):
 # --- counting -----------------------------------------------------------------------------------
 
 
-def summarise(setup: Setup, blocks: Sequence[Block], entry: int) -> Entry:
-    """What became of an entry in the blocks it took part in."""
-    points, shares, ranks, seats = _outcomes(setup, blocks, entry)
-    mean_games = float(np.mean([len(values) for values in points])) if points else 0.0
-    if not points:
+@dataclass(frozen=True)
+class Outcomes:
+    """What one entry made of its blocks: block means [B], and what a block mean's variance would be
+    if the games in it were independent.
+
+    games  games it took part in;  size  its games times seats in a block, on average
+    """
+
+    points: ratings.Floats
+    points_spread: float
+    shares: ratings.Floats
+    ranks: ratings.Floats
+    ranks_spread: float
+    games: int
+    size: float
+
+
+def outcomes(setup: Setup, blocks: Sequence[Block], entry: int) -> Outcomes:
+    """What an entry made of the blocks it took part in. Raises ValueError if there is none."""
+    points = np.array([block.points for block in blocks])  # [B, L, R, P]
+    lineups = np.array([block.lineups for block in blocks])  # [B, L, P]
+    own = np.broadcast_to((lineups == entry)[:, :, None, :], points.shape)
+    took_part = own.any(axis=(1, 2, 3)) if len(blocks) else np.zeros(0, bool)
+    if not took_part.any():
         raise ValueError(f"{setup.names[entry]} has not played yet: play more games")
-    return Entry(
-        setup.names[entry],
-        len(points) * seats,
-        *_mean(points),
-        float(np.mean([values.mean() for values in shares])),
-        ratings.share_interval([float(values.mean()) for values in shares], mean_games),
-        *_mean(ranks),
+    points, own = points[took_part], own[took_part]
+    count = own.sum(axis=(1, 2, 3))
+
+    def means(values: NDArray[Any]) -> tuple[ratings.Floats, float]:
+        spread = float(values[own].var()) * len(values) / int(count.sum())
+        return np.where(own, values, 0).sum(axis=(1, 2, 3)) / count, spread
+
+    return Outcomes(
+        *means(points),
+        means(ratings.win_shares(points, setup.rules))[0],
+        *means(ratings.places(points, setup.rules)),
+        int(own.any(axis=3).sum()) * setup.match,
+        float(count.mean()),
     )
 
 
-def _outcomes(
-    setup: Setup, blocks: Sequence[Block], entry: int
-) -> tuple[list[ratings.Floats], list[ratings.Floats], list[ratings.Floats], int]:
-    """By block, the entry's points, shares and places in each of its games and seats."""
-    points, shares, ranks = [], [], []
-    for block in blocks:
-        for lineup, played in zip(block.lineups, block.points, strict=True):
-            own = np.array(lineup) == entry
-            if own.any():
-                table = np.array(played)
-                points.append(table[:, own].astype(np.float64).ravel())
-                shares.append(ratings.win_shares(table, setup.rules)[:, own].ravel())
-                ranks.append(ratings.places(table, setup.rules)[:, own].ravel())
-    return points, shares, ranks, setup.block_games
+def summarise(setup: Setup, blocks: Sequence[Block], entry: int) -> Entry:
+    """What became of an entry in the blocks it took part in."""
+    its = outcomes(setup, blocks, entry)
+    return Entry(
+        setup.names[entry],
+        its.games,
+        float(its.points.mean()),
+        ratings.mean_interval(its.points, its.points_spread),
+        float(its.shares.mean()),
+        ratings.share_interval(its.shares, its.size),
+        float(its.ranks.mean()),
+        ratings.mean_interval(its.ranks, its.ranks_spread),
+    )
 
 
-def _mean(blocks: Sequence[ratings.Floats]) -> tuple[float, ratings.Interval]:
-    means = [float(values.mean()) for values in blocks]
-    return float(np.mean(means)), ratings.mean_interval(means, _spread(blocks))
+@dataclass(frozen=True)
+class Difference:
+    """A minus B, paired by block: win share and points with 95 % intervals."""
+
+    win_share: float
+    ci95: ratings.Interval
+    mean_points: float
+    points_ci95: ratings.Interval
+
+    def to_dict(self) -> dict[str, Any]:
+        return {
+            "mean_points": self.mean_points,
+            "points_ci95": list(self.points_ci95),
+            "win_share": self.win_share,
+            "ci95": list(self.ci95),
+        }
 
 
-def _spread(blocks: Sequence[ratings.Floats]) -> float:
-    """The variance of a block mean, were its games independent."""
-    everything = np.concatenate(blocks)
-    return float(everything.var()) * len(blocks) / len(everything)
+def difference(setup: Setup, blocks: Sequence[Block]) -> Difference:
+    """Entry 0 minus entry 1, which both take part in every block."""
+    a, b = (outcomes(setup, blocks, entry) for entry in (0, 1))
+    shares, points = a.shares - b.shares, a.points - b.points
+    spread = sum(x.shares.mean() * (1 - x.shares.mean()) / x.size for x in (a, b))
+    low, high = ratings.mean_interval(shares, float(spread))
+    return Difference(
+        float(shares.mean()),
+        (max(low, -1.0), min(high, 1.0)),
+        float(points.mean()),
+        ratings.mean_interval(points, a.points_spread + b.points_spread),
+    )
 
 
 def _timing(setup: Setup, blocks: Sequence[Block], start: float) -> dict[str, Any]:
@@ -508,14 +546,8 @@ def compare(
     others = [2 + other for other in fill_table(len(against), players - 1)]
     lineups = ((0, *others), (1, *others))
 
-    def difference(blocks: list[Block]) -> tuple[float, ratings.Interval, float, ratings.Interval]:
-        points_a, shares_a, _, _ = _outcomes(setup, blocks, 0)
-        points_b, shares_b, _, _ = _outcomes(setup, blocks, 1)
-        share, (low, high) = _paired(shares_a, shares_b)
-        return share, (max(low, -1.0), min(high, 1.0)), *_paired(points_a, points_b)
-
     def narrow(blocks: list[Block]) -> bool:
-        return _half(difference(blocks)[1]) <= (until_width or 0)
+        return _half(difference(setup, blocks).ci95) <= (until_width or 0)
 
     blocks, cheats, cut = run_blocks(
         setup,
@@ -526,27 +558,15 @@ def compare(
         progress,
         narrow if until_width is not None else None,
     )
-    share, share_ci, points, points_ci = difference(blocks)
     outcome = Comparison(
         **_facts(setup, blocks),
         bots=[summarise(setup, blocks, entry) for entry in (0, 1)],
         cheats=cheats,
         timing=_timing(setup, blocks, start),
         against=[spec_name(spec) for spec in against],
-        win_share=share,
-        ci95=share_ci,
-        mean_points=points,
-        points_ci95=points_ci,
+        difference=difference(setup, blocks),
     )
     return _or_interrupt(outcome, cut)
-
-
-def _paired(
-    a: Sequence[ratings.Floats], b: Sequence[ratings.Floats]
-) -> tuple[float, ratings.Interval]:
-    """Mean and interval of the difference, block by block."""
-    means = [float(x.mean() - y.mean()) for x, y in zip(a, b, strict=True)]
-    return float(np.mean(means)), ratings.mean_interval(means, _spread(a) + _spread(b))
 
 
 def _or_interrupt(result: R, cut: bool) -> R:

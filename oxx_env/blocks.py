@@ -1,7 +1,7 @@
 """Play blocks: one deal, all seatings, in this process or spread over several, with a log.
 
 A block's outcome is a function of the `Setup`, its number and its line-ups, and of nothing else;
-`run_blocks` yields the same blocks for any number of workers, after an interruption, and from a log.
+`run_blocks` gives the same blocks for any number of workers, after an interruption and from a log.
 What the blocks say about the bots is counted in `arena`.
 """
 
@@ -105,7 +105,7 @@ class Block:
 
     number: int
     lineups: tuple[Lineup, ...]
-    points: list[list[list[int]]]
+    points: Any  # nested lists of int, or an array
     seconds: list[float]
     decisions: list[int]
     wall: float = 0.0

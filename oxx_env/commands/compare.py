@@ -81,7 +81,8 @@ class Run(Report):
 def comparison_text(result: arenas.Comparison) -> str:
     """Both bots, their difference, and what it says."""
     a, b = (bot.spec for bot in result.bots)
-    low, high = result.ci95
+    gap = result.difference
+    low, high = gap.ci95
     if low > 0:
         verdict = f"{a} wins more than {b}"
     elif high < 0:
@@ -94,8 +95,8 @@ def comparison_text(result: arenas.Comparison) -> str:
             f"each among {', '.join(result.against)}, in the same seats of the same deals",
             "",
             f"{a} minus {b}, 95 % interval of the paired difference:",
-            f"  win share  {_show.interval(result.win_share, result.ci95, 3)}",
-            f"  points     {_show.interval(result.mean_points, result.points_ci95, 2)}",
+            f"  win share  {_show.interval(gap.win_share, gap.ci95, 3)}",
+            f"  points     {_show.interval(gap.mean_points, gap.points_ci95, 2)}",
             f"{verdict} against these opponents",
         ]
     )
