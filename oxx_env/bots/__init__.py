@@ -1,0 +1,155 @@
+"""Bots by specification: `make("greedy")`, `make("mc:200:horizon=4")`, `make("policy:champion")`.
+
+A specification is a name, then its arguments in order, then options `key=value`, all separated by
+colons. `BOTS` lists the names. A bot sees only a view (`views.View`); one that needs the hidden
+cards says so (`needs_state`) and is served by the arena alone.
+
+>>> import numpy as np
+>>> from oxx_env.table import Table
+>>> table = Table(players=2)
+>>> table.deal(seed=1)
+>>> make("greedy").act(table.view(0), np.random.default_rng(7)) in table.legal(0)
+True
+"""
+
+from __future__ import annotations
+
+import importlib
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol, runtime_checkable
+
+import numpy as np
+
+from oxx_env.views import View
+
+__all__ = ["BOTS", "Bot", "BotSpecError", "Kind", "describe", "make"]
+
+
+class BotSpecError(ValueError):
+    """A bot's specification that names no bot; the message says what would be right."""
+
+
+@runtime_checkable
+class Bot(Protocol):
+    """Whatever plays a seat.
+
+    spec         the specification it was made from
+    needs_state  does it see hidden cards? Then `act` takes `state`, the full GAME [1], besides
+    """
+
+    spec: str
+    needs_state: bool
+
+    def act(self, view: View, rng: np.random.Generator) -> int:
+        """One of `view.legal`; `PASS` where the seat has nothing to decide.
+
+        All chance comes from `rng`: the same view and generator give the same action.
+        """
+        ...
+
+
+Factory = Callable[..., Bot]
+
+
+@dataclass(frozen=True)
+class Kind:
+    """One name of the registry.
+
+    summary    one line for --help
+    module     where it is made, imported on first use
+    factory    name of `(*arguments, options) -> Bot` in that module: texts, and a mapping of texts;
+               it raises BotSpecError for a wrong value, and `make` fills in the bot's `spec`
+    arguments  names of the arguments, all required
+    options    name -> what it means
+    """
+
+    summary: str
+    module: str
+    factory: str
+    arguments: tuple[str, ...] = ()
+    options: Mapping[str, str] = field(default_factory=dict)
+
+    def usage(self, name: str) -> str:
+        """How to write it, e.g. `mc:BUDGET[:horizon=…]`."""
+        options = "".join(f"[:{option}=…]" for option in self.options)
+        return ":".join([name, *(argument.upper() for argument in self.arguments)]) + options
+
+
+_SIMPLE = "oxx_env.bots.simple"
+
+BOTS: dict[str, Kind] = {
+    "random": Kind("any legal action, all alike", _SIMPLE, "Random"),
+    "greedy": Kind("the best points now", _SIMPLE, "Greedy"),
+    "mc": Kind(
+        "Monte Carlo over BUDGET deals of the hidden cards (200), or milliseconds (5ms)",
+        "oxx_env.bots.monte_carlo",
+        "MonteCarlo",
+        ("budget",),
+        {
+            "horizon": "rounds a play-out lasts, or end",
+            "value": "points (mean relative points) or win (share of the victory)",
+        },
+    ),
+    "policy": Kind(
+        "a trained network: a checkpoint folder or a shipped name",
+        "oxx_env.bots.policy",
+        "make_policy",
+        ("path",),
+    ),
+    "search": Kind(
+        "a trained network that looks ahead, BUDGET simulations or milliseconds (64, 5ms)",
+        "oxx_env.bots.policy_search",
+        "make_search",
+        ("path", "budget"),
+    ),
+}
+
+
+def describe() -> str:
+    """The registry as lines of usage and summary, for --help."""
+    usages = {kind.usage(name): kind.summary for name, kind in BOTS.items()}
+    width = max(map(len, usages))
+    return "\n".join(f"{usage:{width}}  {summary}" for usage, summary in usages.items())
+
+
+def make(spec: str) -> Bot:
+    """The bot of a specification. Raises BotSpecError for one that is not right."""
+    if not isinstance(spec, str) or not spec:
+        raise BotSpecError(f"a bot is named by a text such as 'greedy' or 'mc:200', not {spec!r}")
+    name, *parts = spec.split(":")
+    if name not in BOTS:
+        raise BotSpecError(f"unknown bot {name!r} in {spec!r}: choose one of {', '.join(BOTS)}")
+    kind = BOTS[name]
+    wanted = len(kind.arguments)
+    arguments, rest = parts[:wanted], parts[wanted:]
+    if len(arguments) < wanted or not all(arguments):
+        missing = kind.arguments[len(arguments) :] or kind.arguments
+        raise BotSpecError(f"{spec!r} lacks its {' and '.join(missing)}: write {kind.usage(name)}")
+    options = _options(spec, name, kind, rest)
+    try:
+        module: Any = importlib.import_module(kind.module)
+    except ModuleNotFoundError as error:
+        if error.name == kind.module:
+            raise BotSpecError(f"{spec!r}: this version has no {name} bot") from error
+        raise BotSpecError(
+            f"{spec!r} needs the package {error.name!r}, which is not installed: "
+            "pip install 'oxx-env[train]'"
+        ) from error
+    factory: Factory = getattr(module, kind.factory)
+    bot = factory(*arguments, options)
+    bot.spec = spec
+    return bot
+
+
+def _options(spec: str, name: str, kind: Kind, parts: Sequence[str]) -> dict[str, str]:
+    options: dict[str, str] = {}
+    for part in parts:
+        key, equals, value = part.partition("=")
+        if key not in kind.options or not equals or not value:
+            known = ", ".join(f"{option}=…" for option in kind.options) or "none"
+            raise BotSpecError(f"{spec!r}: {name} has no option {part!r}; its options: {known}")
+        if key in options:
+            raise BotSpecError(f"{spec!r} gives {key} twice")
+        options[key] = value
+    return options

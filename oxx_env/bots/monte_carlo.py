@@ -1,0 +1,361 @@
+"""Flat Monte Carlo: `mc:200`, `mc:5ms`, `mc:200:horizon=4:value=win`.
+
+What the seat cannot know is dealt anew, N times, all deals equally likely. Every legal card or row
+is tried on each of these deals, everybody goes on like `greedy` for a few rounds, and the action
+with the best mean is played. All actions meet the same deals and the same random numbers, so that
+the luck they share drops out of the comparison. A decision is one call of one compiled kernel.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env.bots import BotSpecError
+from oxx_env.engine import GREEDY, play_out
+from oxx_env.jit import kernel
+from oxx_env.rules import (
+    ACTIONS,
+    FIRST_ROW,
+    GAME,
+    HAND_SIZE,
+    NO_CARD,
+    NUMBERS,
+    OVER,
+    PASS,
+    act,
+    draw,
+    is_positive,
+    is_seen,
+    legal_actions,
+    next_random,
+    pile_cell,
+)
+from oxx_env.views import View, hide
+
+HORIZON = 4  # rounds a play-out lasts, the running one included; see docs/experiments.md
+TO_THE_END = 1 << 20  # rounds: longer than any game
+MAX_DETERMINISATIONS = 10_000_000
+MAX_MILLISECONDS = 3_600_000
+
+# What is added up for each action, sums [ACTIONS, TALLIES].
+RELATIVE, LEAD, POINTS, WINS = 0, 1, 2, 3
+TALLIES = 4
+
+
+# --- dealing what is hidden ---------------------------------------------------------------------
+
+
+@kernel
+def list_unseen(view, seat, unseen):
+    """The numbers hidden from the seat into `unseen` uint8 [NUMBERS]. Returns how many.
+
+    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the own hand.
+    """
+    count = 0
+    for number in range(1, NUMBERS + 1):
+        hidden = not is_seen(view, number)
+        for slot in range(np.int64(view["hand_sizes"][seat])):
+            if view["hands"][seat, slot] == number:
+                hidden = False
+        if hidden:
+            unseen[count] = number
+            count += 1
+    return count
+
+
+@kernel
+def _deal_one(game, unseen, count):
+    """Draw one of the first `count` unseen numbers; it is at `unseen[count - 1]` afterwards."""
+    index = draw(game, count)
+    number = unseen[index]
+    unseen[index] = unseen[count - 1]
+    unseen[count - 1] = number
+    return number
+
+
+@kernel
+def deal_hidden(game, seat, rounds, unseen, count):
+    """Fill the blanks of a view by the game's stream, as far as the next `rounds` rounds need them.
+
+    Like `views.determinise`, all deals equally likely, but without the cards that nobody can draw
+    within the horizon; in `positive` every card is dealt, since all of them count (V2d, V2f).
+    `unseen` holds the `count` hidden numbers in any order and is shuffled in place, any order being
+    a fair start for the next deal.
+    """
+    for other in range(np.int64(game["players"])):
+        size = np.int64(game["hand_sizes"][other])
+        if other != seat:
+            for slot in range(size):
+                if game["hands"][other, slot] == NO_CARD:
+                    game["hands"][other, slot] = _deal_one(game, unseen, count)
+                    count -= 1
+            for slot in range(1, size):  # ascending again
+                number = game["hands"][other, slot]
+                place = slot
+                while place > 0 and game["hands"][other, place - 1] > number:
+                    game["hands"][other, place] = game["hands"][other, place - 1]
+                    place -= 1
+                game["hands"][other, place] = number
+        needed = np.int64(game["pile_sizes"][other])
+        if not is_positive(game):
+            hands = max(0, rounds - size + HAND_SIZE) // HAND_SIZE
+            needed = min(needed, hands * HAND_SIZE)
+        for position in range(needed):
+            cell = pile_cell(game, other, position)
+            if game["piles"][cell] == NO_CARD:
+                game["piles"][cell] = _deal_one(game, unseen, count)
+                count -= 1
+
+
+# --- what an outcome is worth -------------------------------------------------------------------
+
+
+@kernel
+def relative_points(game, seat):
+    """Own points of this game minus the mean of the others', turned so that higher is better."""
+    players = np.int64(game["players"])
+    own = np.int64(game["points"][seat])
+    total = 0
+    for other in range(players):
+        total += np.int64(game["points"][other])
+    value = own - (total - own) / (players - 1)
+    return value if is_positive(game) else -value
+
+
+@kernel
+def victory_share(game, seat):
+    """The seat's share of the victory if the match ended now; ties split."""
+    sign = 1 if is_positive(game) else -1
+    own = sign * (np.int64(game["match_points"][seat]) + np.int64(game["points"][seat]))
+    winners = 0
+    for other in range(np.int64(game["players"])):
+        points = np.int64(game["match_points"][other]) + np.int64(game["points"][other])
+        if sign * points > own:
+            return 0.0
+        if sign * points == own:
+            winners += 1
+    return 1.0 / winners
+
+
+# --- the search ---------------------------------------------------------------------------------
+
+
+@kernel
+def search(view, deck, seat, n, rounds, on, work, unseen, count, sums):
+    """Try every legal action on `n` deals of what is hidden; add the outcomes to `sums`.
+
+    view    GAME record with its hidden cards blanked; its stream is the only one used
+    rounds  play-out in rounds, the running one included
+    on      play on to the end of the game, for the tallies POINTS and WINS?
+    work    GAME [2], scratch
+    unseen  `list_unseen`, `count` of them
+    sums    float64 [ACTIONS, TALLIES]: relative points and share of the victory after the play-out;
+            own points and share of the victory at the end of the game
+    """
+    legal = legal_actions(view, deck, seat)
+    for _ in range(n):
+        work[0] = view
+        deal_hidden(work[0], seat, TO_THE_END if on else rounds, unseen, count)
+        view["rng"] = work[0]["rng"]
+        for action in range(ACTIONS):
+            if legal >> action & 1:
+                work[1] = work[0]
+                game = work[1]
+                act(game, deck, seat, action)
+                play_out(game, deck, GREEDY, rounds)
+                sums[action, RELATIVE] += relative_points(game, seat)
+                sums[action, LEAD] += victory_share(game, seat)
+                if on:
+                    play_out(game, deck, GREEDY, TO_THE_END)
+                    sums[action, POINTS] += game["points"][seat]
+                    sums[action, WINS] += victory_share(game, seat)
+
+
+@kernel
+def mc_values(games, decks, who, n, determinisations, horizon, values):
+    """Monte Carlo action values of many decisions at once, as targets for a network.
+
+    games             GAME [B], the full records; what a seat cannot know is hidden before it thinks
+    decks             DECK [D]
+    who, n            PENDING: the first `n` decisions are valued (`engine.pending`)
+    determinisations  deals for each decision, e.g. 60
+    horizon           rounds of a play-out, the running one included, e.g. HORIZON
+    values            out, float [N, ACTIONS]: mean relative points at the horizon (higher is
+                      better), -inf where illegal: `argmax` is the move, `softmax(values / T)` a
+                      target
+
+    Chance comes from the games' own streams, which move on by one number for each decision.
+    """
+    work = np.empty(3, GAME)
+    unseen = np.empty(NUMBERS, np.uint8)
+    sums = np.empty((ACTIONS, TALLIES), np.float64)
+    for i in range(n):
+        game = games[who[i]["game"]]
+        deck = decks[game["deck"]]
+        seat = np.int64(who[i]["seat"])
+        work[2] = game
+        view = work[2]
+        hide(view, seat)
+        view["rng"] = next_random(game)
+        count = list_unseen(view, seat, unseen)
+        sums[:] = 0.0
+        search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
+        legal = legal_actions(view, deck, seat)
+        for action in range(ACTIONS):
+            mean = sums[action, RELATIVE] / determinisations
+            values[i, action] = mean if legal >> action & 1 else -np.inf
+
+
+@kernel
+def mc_actions(games, decks, who, n, determinisations, horizon, actions):
+    """The Monte Carlo action for each of `who`, like `engine.policy_actions`."""
+    values = np.empty((n, ACTIONS), np.float64)
+    mc_values(games, decks, who, n, determinisations, horizon, values)
+    for i in range(n):
+        actions[i] = np.argmax(values[i])
+
+
+@kernel
+def _search(views, decks, seat, n, rounds, on, work, unseen, count, sums):
+    search(views[0], decks[0], seat, n, rounds, on, work, unseen, count, sums)
+
+
+@kernel
+def _list_unseen(views, seat, unseen):
+    return list_unseen(views[0], seat, unseen)
+
+
+# --- the bot ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class ActionValue:
+    """What Monte Carlo thinks of one legal action.
+
+    action     0-3 hand slot, 4-8 row
+    value      what the bot chooses by: mean relative points at its horizon, or mean share of the
+               victory; higher is better
+    points     mean own points at the end of this game, as the rulebook counts them
+    win_share  mean share of the victory at the end of this game, points before it counted
+    """
+
+    action: int
+    value: float
+    points: float
+    win_share: float
+
+
+class MonteCarlo:
+    """`mc:N` or `mc:5ms`: N deals for each decision, or as many as fit into the time.
+
+    options  `horizon` in rounds, the running one included, or `end`; `value`, `points` (mean
+             relative points) or `win` (share of the victory, points before in the match counted;
+             at the end of the game unless a horizon is given, then of who leads there)
+    """
+
+    needs_state = False
+
+    def __init__(self, budget: str, options: Mapping[str, str] | None = None) -> None:
+        options = options or {}
+        self.spec = ":".join(["mc", budget, *(f"{k}={v}" for k, v in options.items())])
+        self.determinisations, self.seconds = parse_budget(budget, self.spec)
+        value = options.get("value", "points")
+        if value not in ("points", "win"):
+            raise BotSpecError(f"{self.spec!r}: value is points or win, not {value!r}")
+        self.tally = RELATIVE if value == "points" else LEAD
+        horizon = options.get("horizon", str(HORIZON) if value == "points" else "end")
+        if horizon != "end" and not (re.fullmatch(r"[0-9]{1,3}", horizon) and int(horizon)):
+            raise BotSpecError(
+                f"{self.spec!r}: horizon is a number of rounds from 1, or end, not {horizon!r}"
+            )
+        self.rounds = TO_THE_END if horizon == "end" else int(horizon)
+        if self.seconds:
+            _warm_up()
+
+    def act(self, view: View, rng: np.random.Generator) -> int:
+        legal = view.legal
+        if len(legal) == 1:
+            return legal[0]
+        sums, _ = self._sums(view, rng, on=False)
+        return max(legal, key=lambda action: sums[action, self.tally])
+
+    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
+        """Each legal action's worth, in order of action; the best value is the bot's choice.
+
+        For points and win share the same play-outs go on to the end of the game. Empty where the
+        seat has nothing to decide.
+        """
+        legal = view.legal
+        if legal == [PASS]:
+            return []
+        sums, n = self._sums(view, rng, on=True)
+        means = sums / n
+        return [
+            ActionValue(
+                action,
+                value=float(means[action, self.tally]),
+                points=float(means[action, POINTS]),
+                win_share=float(means[action, WINS]),
+            )
+            for action in legal
+        ]
+
+    def _sums(
+        self, view: View, rng: np.random.Generator, on: bool
+    ) -> tuple[NDArray[np.float64], int]:
+        """Sums over the deals [ACTIONS, TALLIES], and how many deals were made."""
+        start = time.perf_counter()
+        views = view.games.copy()
+        views["rng"] = rng.integers(2**64, dtype=np.uint64)
+        work = np.empty(2, GAME)
+        unseen = np.empty(NUMBERS, np.uint8)
+        count = _list_unseen(views, view.seat, unseen)
+        sums = np.zeros((ACTIONS, TALLIES))
+
+        def deal(n: int) -> None:
+            _search(views, view.decks, view.seat, n, self.rounds, on, work, unseen, count, sums)
+
+        if not self.seconds:
+            deal(self.determinisations)
+            return sums, self.determinisations
+        done, chunk = 0, 1
+        while True:
+            deal(chunk)
+            done += chunk
+            spent = time.perf_counter() - start
+            # Half of what would still fit, so that one slow chunk does not break the budget.
+            chunk = int(0.5 * (self.seconds - spent) * done / spent)
+            if chunk < 1:
+                return sums, done
+
+
+def parse_budget(budget: str, spec: str) -> tuple[int, float]:
+    """`200` -> (200, 0.0): so many deals; `5ms` -> (0, 0.005): seconds of wall time a decision."""
+    if re.fullmatch(r"[0-9]{1,9}", budget) and 1 <= int(budget) <= MAX_DETERMINISATIONS:
+        return int(budget), 0.0
+    time_ = re.fullmatch(r"([0-9]{1,7}(?:\.[0-9]{1,6})?)ms", budget)
+    if time_ and 0 < float(time_[1]) <= MAX_MILLISECONDS:
+        return 0, float(time_[1]) / 1000
+    raise BotSpecError(
+        f"{spec!r}: {budget!r} is no budget; write how many deals to try (200) "
+        "or the time for a decision (5ms)"
+    )
+
+
+def _warm_up() -> None:
+    """Compile before the clock runs: a budget is for thinking."""
+    from oxx_env.engine import new_games, stack_decks
+
+    decks: Any = stack_decks(["balanced"])
+    view = View.of(new_games([0], decks, 2), decks, 0)
+    MonteCarlo("1").evaluate(view, np.random.default_rng(0))
+
+
+assert FIRST_ROW == HAND_SIZE and OVER != 0

@@ -1,0 +1,86 @@
+"""`policy:PATH`: a trained policy as a bot, by one compiled forward pass and without torch."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env.checkpoint import load_checkpoint
+from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
+from oxx_env.jit import kernel
+from oxx_env.observe import OBS, encode
+from oxx_env.rules import ACTIONS, legal_actions
+from oxx_env.views import View
+
+
+@kernel
+def _best(games, decks, seat, w, hidden, obs, work, logits):
+    encode(games[0], decks[0], seat, obs)
+    forward(w, hidden, obs, work, logits)
+    return best_action(logits, legal_actions(games[0], decks[0], seat))
+
+
+@kernel
+def _probabilities(games, decks, seat, w, hidden, obs, work, logits, out):
+    encode(games[0], decks[0], seat, obs)
+    value = forward(w, hidden, obs, work, logits)
+    softmax(logits, legal_actions(games[0], decks[0], seat), np.float32(1), out)
+    return value
+
+
+class PolicyBot:
+    """Plays the action its network scores highest.
+
+    weights  float32, the network's weight vector (see `forward.layers`)
+    """
+
+    needs_state = False
+
+    def __init__(self, weights: NDArray[np.float32], spec: str = "policy") -> None:
+        self.spec = spec
+        self.weights = weights
+        self.hidden = hidden_of(len(weights))
+        self._obs = np.zeros(OBS, np.float32)
+        self._work = workspace(self.hidden)
+        self._logits = np.zeros(ACTIONS, np.float32)
+
+    def act(self, view: View, rng: np.random.Generator) -> int:
+        """The best legal action; pass where there is nothing to decide."""
+        return int(
+            _best(
+                view.games,
+                view.decks,
+                view.seat,
+                self.weights,
+                self.hidden,
+                self._obs,
+                self._work,
+                self._logits,
+            )
+        )
+
+    def probabilities(self, view: View) -> tuple[NDArray[np.float32], float]:
+        """The policy [ACTIONS] over the legal actions, and the value (scaled relative points)."""
+        out = np.zeros(ACTIONS, np.float32)
+        value = _probabilities(
+            view.games,
+            view.decks,
+            view.seat,
+            self.weights,
+            self.hidden,
+            self._obs,
+            self._work,
+            self._logits,
+            out,
+        )
+        return out, float(value)
+
+
+def make_policy(argument: str, options: Mapping[str, str]) -> PolicyBot:
+    """The bot of `policy:PATH` or `policy:NAME`. Raises CheckpointError or ValueError."""
+    if options:
+        raise ValueError(f"policy takes no options, but got {', '.join(options)}")
+    weights, _ = load_checkpoint(argument)
+    return PolicyBot(weights, f"policy:{argument}")

@@ -1,0 +1,96 @@
+"""How commands show results: a table on stdout, the progress on stderr."""
+
+from __future__ import annotations
+
+import shutil
+import sys
+import time
+from collections.abc import Sequence
+from io import StringIO
+
+
+def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    """A table as text: drawn by rich where it is installed, else aligned with spaces.
+
+    The first column is a text, all others are figures.
+    """
+    try:
+        from rich.box import SIMPLE_HEAD
+        from rich.console import Console
+        from rich.table import Table
+        from rich.text import Text
+    except ImportError:
+        return _plain(title, headers, rows)
+    drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
+    for index, header in enumerate(headers):
+        drawn.add_column(
+            Text(header), justify="right" if index else "left", no_wrap=index > 0, overflow="fold"
+        )
+    for row in rows:
+        drawn.add_row(*(Text(cell) for cell in row))
+    out = StringIO()
+    terminal = sys.stdout.isatty()
+    width = max(shutil.get_terminal_size().columns if terminal else 200, 40)
+    Console(file=out, width=width, force_terminal=terminal).print(drawn)
+    lines = [title, *out.getvalue().rstrip().splitlines()]
+    return "\n".join(line.rstrip() for line in lines)
+
+
+def _plain(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+    cells = [list(headers), *map(list, rows)]
+    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
+    lines = [
+        "  ".join(
+            cell.rjust(width) if column else cell.ljust(width)
+            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
+        ).rstrip()
+        for row in cells
+    ]
+    return "\n".join([title, "", *lines])
+
+
+def interval(mean: float, bounds: tuple[float, float], digits: int) -> str:
+    """`0.512 (0.481 to 0.543)`."""
+    low, high = bounds
+    return f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
+
+
+def goal(rules: str) -> str:
+    """Which way points count, in words."""
+    return "most points win" if "positive" in rules.split("+") else "fewest points win"
+
+
+class Bar:
+    """Progress on one line of the terminal; silent where stderr is none, or with `quiet`."""
+
+    WIDTH = 30
+    EVERY = 0.2  # seconds
+
+    def __init__(self, quiet: bool) -> None:
+        self._quiet = quiet or not sys.stderr.isatty()
+        self._start = self._last = time.monotonic()
+        self._length = 0
+
+    def __call__(self, done: int, total: int | None) -> None:
+        now = time.monotonic()
+        if self._quiet or (now - self._last < self.EVERY and done != total):
+            return
+        self._last = now
+        rate = done / max(now - self._start, 1e-9)
+        text = f"{done:,} games, {rate:,.0f} a second"
+        if total:
+            full = min(self.WIDTH, self.WIDTH * done // total)
+            left = max(total - done, 0) / max(rate, 1e-9)
+            bar = "#" * full + "." * (self.WIDTH - full)
+            text = f"[{bar}] {done:,} of {total:,} games, {left:,.0f} s left"
+        self._write(text)
+
+    def close(self) -> None:
+        """Take the line away."""
+        if self._length:
+            self._write("")
+
+    def _write(self, text: str) -> None:
+        print("\r" + text.ljust(self._length) + "\r" * (not text), end="", file=sys.stderr)
+        sys.stderr.flush()
+        self._length = len(text)

@@ -1,0 +1,147 @@
+"""`oxx league`: a rating of many bots from random line-ups."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from oxx_env.commands import OK, Report, _show
+from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
+
+if TYPE_CHECKING:
+    from oxx_env import arena as arenas
+
+
+@dataclass(kw_only=True)
+class Run(Report):
+    """Rate many bots: tables of random line-ups, OpenSkill rating, places, points and victories.
+
+    Each bot is seated equally often; a bot sits several times at a table where there are fewer
+    bots than seats. Every deal is played with all rotations of the seats. Win share, place and
+    points depend on who else is in the league. The rating is OpenSkill's (Plackett-Luce) with its
+    own 95 % interval; all other intervals are from blocks, as in oxx arena.
+    """
+
+    example: ClassVar[str] = "oxx league random greedy mc:30 mc:200 --players 4 --png league.png"
+
+    specs: tuple[str, ...]
+    """The bots, two or more."""
+    players: int = 4
+    """Players at each table, 2 to 10."""
+    rules: str = "base"
+    """Rule set: base, color, positive or color+positive."""
+    deck: str = "balanced"
+    """Name of a shipped deck, or path of a deck's CSV."""
+    games: int | None = None
+    """Games to play, rounded up to whole blocks (default 1000; with --until-width: no limit)."""
+    match: int = 1
+    """Games a match (points are added up)."""
+    workers: int = 1
+    """Processes to play in; the result does not depend on it."""
+    until_width: float | None = None
+    """Play until the 95 % interval of every win share is this many to each side, e.g. 0.01."""
+    log: str | None = None
+    """File of finished blocks; the same command with the same file goes on where it ended."""
+    png: str | None = None
+    """Draw the ratings with their intervals into this file."""
+
+    def run(self) -> int:
+        from oxx_env import arena
+
+        if self.png is not None:
+            import matplotlib  # noqa: F401  (say so before hours of play, not after)
+
+            check_folder(self.png)
+        bar = _show.Bar(self.json)
+        code = OK
+        try:
+            result = arena.league(
+                self.specs,
+                players=self.players,
+                rules=self.rules,
+                deck=self.deck,
+                games=self.games,
+                seed=self.seed,
+                match=self.match,
+                workers=self.workers,
+                log=self.log,
+                until_width=self.until_width,
+                progress=bar,
+            )
+        except arena.Interrupted as stop:
+            result = stop.result
+            code = INTERRUPTED
+        finally:
+            bar.close()
+        if code:
+            self.note("interrupted: this is what was finished")
+        if self.png is not None:
+            draw(result, self.png)
+            self.note(f"drawn: {self.png}")
+        self.report(result.to_dict(), league_table(result))
+        return code
+
+
+def check_folder(path: str) -> None:
+    """Raises FileNotFoundError where the file's folder does not exist."""
+    folder = os.path.dirname(path) or "."
+    if not os.path.isdir(folder):
+        raise FileNotFoundError(2, "no such folder", folder)
+
+
+def by_rating(result: arenas.League) -> list[arenas.Rated]:
+    """The best first."""
+    return sorted(result.table, key=lambda row: -row.rating)
+
+
+def league_table(result: arenas.League) -> str:
+    """All bots, the best first."""
+    rows = [
+        [
+            row.entry.spec,
+            _show.interval(row.rating, row.rating_ci95, 2),
+            _show.interval(row.entry.mean_rank, row.entry.rank_ci95, 2),
+            _show.interval(row.entry.win_share, row.entry.ci95, 3),
+            _show.interval(row.entry.mean_points, row.entry.points_ci95, 2),
+            f"{row.entry.games:,}",
+            milliseconds(result, row.entry.spec),
+        ]
+        for row in by_rating(result)
+    ]
+    headers = ["bot", "rating", "mean rank", "win share", "points", "games", "ms a decision"]
+    middle = (result.players + 1) / 2
+    note = (
+        f"95 % intervals in brackets; parity: rank {middle:g}, win share {1 / result.players:.3f}"
+    )
+    return _show.table(headline(result), headers, rows) + "\n" + note
+
+
+def draw(result: arenas.League, path: str) -> None:
+    """Ratings with intervals as a PNG; the file appears whole or not at all."""
+    from matplotlib.backends.backend_agg import FigureCanvasAgg
+    from matplotlib.figure import Figure
+
+    rows = by_rating(result)
+    figure = Figure(figsize=(8, 1.5 + 0.4 * len(rows)), layout="constrained")
+    axes: Any = figure.subplots()
+    for height, row in enumerate(reversed(rows)):
+        low, high = row.rating_ci95
+        axes.plot([low, high], [height, height], color="0.5", linewidth=2)
+        axes.plot([row.rating], [height], "o", color="tab:red")
+        axes.annotate(
+            f"win share {row.entry.win_share:.3f}",
+            (row.rating, height),
+            xytext=(0, 7),
+            textcoords="offset points",
+            ha="center",
+            fontsize=8,
+        )
+    axes.set_yticks(range(len(rows)), [row.entry.spec for row in reversed(rows)])
+    axes.set_ylim(-0.6, len(rows) - 0.2)
+    axes.set_xlabel("OpenSkill rating (Plackett-Luce) with 95 % interval")
+    axes.set_title(headline(result), fontsize=9)
+    axes.grid(axis="x", alpha=0.3)
+    unfinished = f"{path}.part"
+    FigureCanvasAgg(figure).print_png(unfinished)
+    os.replace(unfinished, path)

@@ -1,0 +1,353 @@
+"""`oxx play`: a game against bots in the terminal."""
+
+from __future__ import annotations
+
+import secrets
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from oxx_env.commands import OK, Command, UserError
+
+if TYPE_CHECKING:
+    from oxx_env.bots import Bot
+    from oxx_env.table import Table
+    from oxx_env.terminal import Terminal
+    from oxx_env.views import View
+
+HELP = """Type the number of a card of your hand, or of a row (0 to 4), and Enter.
+h or hint   what a strong player would do, with the points and wins it expects
+u or undo   take your last decision back
+t or table  show the table again
+r or rules  the rules in a few lines
+q or quit   stop (Ctrl-C and Ctrl-D too)"""
+
+RULES = """All choose a card in secret and reveal together. Cards are placed from the lowest number
+to the highest, each at the end of a row whose last card shares a color with it; with several such
+rows its player picks one. The numbers mean nothing else. 52 and 104 are Barons: all six colors.
+{limits}
+{misfit}
+{goal}"""
+LIMITS = {
+    False: "The sixth card of a row, or one that makes six heads of a color in it, takes the row.",
+    True: "A card that makes six heads of one color in its row takes the row, however long it is.",
+}
+MISFIT = {
+    False: "A card that fits no row takes any one row, its player's choice, and starts it anew.",
+    True: "A card that fits no row goes under its player's draw pile.",
+}
+GOAL = {
+    False: "Every head taken is one point. Fewest points win.",
+    True: "Every head taken is one point, every head still in hand or pile at the end costs one. "
+    "The game ends when somebody is out of cards. Most points win.",
+}
+
+
+@dataclass(kw_only=True)
+class Run(Command):
+    """Play against bots in the terminal.
+
+    At every prompt: type a card's number or a row (0 to 4); h gives a hint, u takes back, ? helps,
+    q quits. The game can be kept as a record, which oxx replay checks and shows.
+    """
+
+    example: ClassVar[str] = "oxx play --players 4 --bots greedy"
+
+    players: int = 4
+    """Players at the table, you included, 2 to 10."""
+    rules: Literal["base", "color", "positive", "color+positive"] = "base"
+    """The rule set."""
+    deck: str = "balanced"
+    """The deck: a shipped name or the path of a CSV."""
+    bots: str = "greedy"
+    """Your opponents by specification, separated by commas, in the order of their seats; the last
+    one fills the table."""
+    seat: int = 0
+    """Your seat, from 0."""
+    match: int = 1
+    """Games of the match, points added up."""
+    hint: str = "mc:200"
+    """The bot that gives hints."""
+    save: str = ""
+    """Add the finished games to this file as records (JSON lines)."""
+    plain: bool = False
+    """For screen readers: plain sentences, colors as words, no layout."""
+    seed: int = field(default_factory=lambda: secrets.randbelow(10**6))
+    """Seed of the deal and the bots; without one, each call is another game."""
+
+    def run(self) -> int:
+        from oxx_env import bots
+        from oxx_env.table import Table
+        from oxx_env.terminal import Terminal
+
+        table = Table(self.players, self.rules, self.deck, self.match)
+        if not 0 <= self.seat < self.players:
+            raise UserError(f"--seat {self.seat}: seats are 0 to {self.players - 1}")
+        specs = [spec.strip() for spec in self.bots.split(",")]
+        if len(specs) > self.players - 1:
+            raise UserError(f"--bots names {len(specs)} bots; there are {self.players - 1} seats")
+        specs += specs[-1:] * (self.players - 1 - len(specs))
+        specs.insert(self.seat, "")
+        seats = {seat: bots.make(spec) for seat, spec in enumerate(specs) if seat != self.seat}
+        for bot in seats.values():
+            if bot.needs_state:
+                raise UserError(f"{bot.spec} sees all hands and does not play against people")
+        bots.make(self.hint)
+        if self.save:
+            with open(self.save, "a", encoding="utf-8"):  # an unwritable file: say so now
+                pass
+        table.deal(seed=self.seed)
+        names = [
+            "you" if seat == self.seat else f"{spec} {seat}" for seat, spec in enumerate(specs)
+        ]
+        game = Game(table, seats, names, self.seat, self.seed, self.hint, Terminal(self.plain))
+        game.play()
+        if self.save:
+            self._save(game)
+        return OK
+
+    def _save(self, game: Game) -> None:
+        from oxx_env import records
+
+        finished = game.table.records(f"play-{self.seed}" if self.match > 1 else None)
+        with Path(self.save).open("a", encoding="utf-8") as file:
+            for record in finished:
+                records.write_record(file, record)
+        count = f"{len(finished)} finished game{'' if len(finished) == 1 else 's'}"
+        game.terminal.say(f"{count} saved in {self.save}")
+
+
+class Game:
+    """A person at one seat of a table, bots at the others.
+
+    The person decides first and the bots after that, each from its own view; a bot's generator
+    depends on seed, seat and place in the game only, so what is taken back and done again is
+    answered in the same way.
+    """
+
+    def __init__(
+        self,
+        table: Table,
+        bots: dict[int, Bot],
+        names: list[str],
+        seat: int,
+        seed: int,
+        hint: str,
+        terminal: Terminal,
+    ) -> None:
+        from oxx_env.rules import deck_cards
+
+        self.table, self.bots, self.names = table, bots, names
+        self.seat, self.seed, self.hint = seat, seed, hint
+        self.terminal = terminal
+        self.deck = deck_cards(table.decks[0])
+        self.told = 0  # events already told
+
+    def play(self) -> None:
+        """Play the match to its end, or until the person quits."""
+        from oxx_env.terminal import Quit
+
+        terminal = self.terminal
+        terminal.say(
+            f"A game of {self.table.rules} for {self.table.players}; seed {self.seed} deals it "
+            "again. Type ? for help, r for the rules, q to quit."
+        )
+        try:
+            while not self.table.over:
+                if self.seat in self.table.deciders():
+                    self._tell()
+                    self._decide()
+                else:
+                    self._let_bots_act()
+            self._tell()
+        except (Quit, KeyboardInterrupt):
+            terminal.say("Good-bye. This game was not finished.")
+            return
+        self._result()
+
+    def _let_bots_act(self) -> None:
+        import numpy as np
+
+        for seat in self.table.deciders():
+            place = len(self.table.decisions)
+            rng = np.random.default_rng([self.seed, seat, place])
+            view = self.table.view(seat)
+            self.table.act(seat, int(self.bots[seat].act(view, rng)))
+            if view.phase == "row":
+                return
+
+    # --- asking ---
+
+    def _decide(self) -> None:
+        view = self.table.view(self.seat)
+        self.terminal.show(view, self.names)
+        self._options(view)
+        while True:
+            action = self._answer(view, self.terminal.ask(self._prompt(view)))
+            if action is None:
+                continue
+            if action == UNDO:
+                if self._undo():
+                    return
+                continue
+            self.table.act(self.seat, action)
+            return
+
+    def _options(self, view: View) -> None:
+        from oxx_env.terminal import consequences, row_choices
+
+        if view.phase == "row":
+            assert view.card is not None
+            card = self.terminal.card(view.card, self.deck)
+            self.terminal.say(f"Your {card} may go to: {row_choices(view, view.card)}")
+            return
+        for number in view.hand:
+            card = self.terminal.card(number, self.deck)
+            self.terminal.say(f"{card}: {consequences(view, number)}")
+
+    def _prompt(self, view: View) -> str:
+        if view.phase == "row":
+            rows = ", ".join(str(action - 4) for action in view.legal)
+            return f"Which row for {view.card}? ({rows})"
+        return f"Which card? ({', '.join(map(str, view.hand))})"
+
+    def _answer(self, view: View, answer: str) -> int | None:
+        """The action meant; None where something else was asked or the answer is no action."""
+        say, word = self.terminal.say, answer.lower()
+        if word in ("?", "help"):
+            say(HELP)
+        elif word in ("t", "table"):
+            self.terminal.show(view, self.names)
+        elif word in ("r", "rules"):
+            say(rules_text(self.table.rules))
+        elif word in ("u", "undo"):
+            return UNDO
+        elif word in ("h", "hint"):
+            self._hint(view)
+        else:
+            return self._number(view, answer)
+        return None
+
+    def _number(self, view: View, answer: str) -> int | None:
+        say = self.terminal.say
+        choices = ", ".join(map(str, view.hand))
+        if not (answer.isascii() and answer.isdigit()):
+            what = "a row from 0 to 4" if view.phase == "row" else f"one of your cards ({choices})"
+            meant = f"{answer[:40]!r} is not understood" if answer else "Nothing was typed"
+            say(f"{meant}: type {what}; ? shows what else you can type.")
+            return None
+        number = int(answer[:9])
+        if view.phase == "card":
+            if number not in view.hand:
+                say(f"{number} is not in your hand; your cards are {choices}.")
+                return None
+            return view.hand.index(number)
+        if number > 4:
+            say(f"There is no row {number}; rows are 0 to 4.")
+            return None
+        if number + 4 not in view.legal:
+            rows = ", ".join(str(action - 4) for action in view.legal)
+            say(f"Row {number} does not end in a color of {view.card}; the rows that do: {rows}.")
+            return None
+        return number + 4
+
+    def _hint(self, view: View) -> None:
+        import numpy as np
+
+        from oxx_env import advice
+
+        rng = np.random.default_rng([self.seed, self.seat, len(self.table.decisions), 1])
+        options = advice.advise(view, self.hint, rng)
+        self.terminal.table(*advice.table(options))
+
+    def _undo(self) -> bool:
+        """Go back to the person's last decision; False where there is none in this game."""
+        decisions = self.table.decisions
+        own = [place for place, (seat, _) in enumerate(decisions) if seat == self.seat]
+        if not own:
+            self.terminal.say("There is nothing to take back yet.")
+            return False
+        kept = decisions[: own[-1]]
+        self.table.deal(seed=self.seed)
+        for seat, action in kept:
+            self.table.act(seat, action)
+        self.told = len(self._events())
+        self.terminal.say("Your last decision is taken back.")
+        return True
+
+    # --- telling ---
+
+    def _events(self) -> list[tuple[Any, ...]]:
+        """All that happened, in order: reveals, placements, ends of games."""
+        walk = self.table.walk()
+        games: list[tuple[Any, Any]] = [(record["rounds"], record) for record in walk.records]
+        if len(walk.records) < int(walk.games[0]["match_game"]):
+            games.append((walk.rounds(), None))
+        events: list[tuple[Any, ...]] = []
+        for rounds, record in games:
+            for index, told in enumerate(rounds):
+                events.append(("reveal", index + 1, told["cards"]))
+                events += [("place", placement) for placement in told["placements"]]
+            if record is not None:
+                events.append(("end", record))
+        return events
+
+    def _tell(self) -> None:
+        from oxx_env.terminal import tell_cards, tell_placement
+
+        events = self._events()
+        for kind, *rest in events[self.told :]:
+            if kind == "reveal":
+                self.terminal.say()
+                self.terminal.heading(f"Round {rest[0]}")
+                self.terminal.say(tell_cards(rest[1], self.names, self.deck, self.terminal))
+            elif kind == "place":
+                name = self.names[rest[0][0]]
+                self.terminal.say(tell_placement(rest[0], name, self.table.rules, self.deck))
+            else:
+                self._tell_end(rest[0])
+        self.told = len(events)
+        self.terminal.say()
+
+    def _tell_end(self, record: dict[str, Any]) -> None:
+        match = record["match"]
+        if match["of"] == 1:
+            return  # the result says it
+        self.terminal.say()
+        self.terminal.heading(f"Game {match['game']} of {match['of']} is over")
+        lines = [
+            [name, str(points), str(points + before)]
+            for name, points, before in zip(
+                self.names, record["scores"], match["points_before"], strict=True
+            )
+        ]
+        self.terminal.table(["", "points", "match"], lines)
+
+    def _result(self) -> None:
+        from oxx_env.render import DIRECTION
+
+        scores, ranks = self.table.scores(), self.table.ranks()
+        order = sorted(range(len(scores)), key=lambda seat: ranks[seat])
+        self.terminal.heading(
+            "The match is over" if self.table.games_per_match > 1 else "Game over"
+        )
+        lines = [[str(ranks[s]), self.names[s], str(scores[s])] for s in order]
+        self.terminal.table(["place", "", "points"], lines)
+        winners = self.table.winners()
+        direction = DIRECTION[self.table.rules]
+        if self.seat not in winners:
+            told = " and ".join(self.names[seat] for seat in winners)
+            self.terminal.say(f"{told} won ({direction}). You came in on place {ranks[self.seat]}.")
+        elif len(winners) > 1:
+            self.terminal.say(f"You share the victory ({direction}).")
+        else:
+            self.terminal.say(f"You won ({direction})!")
+
+
+UNDO = -1  # an answer, not an action
+
+
+def rules_text(rules: str) -> str:
+    """The rule set in a few lines."""
+    color, positive = "color" in rules, "positive" in rules
+    return RULES.format(limits=LIMITS[color], misfit=MISFIT[positive], goal=GOAL[positive])

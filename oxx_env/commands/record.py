@@ -1,0 +1,80 @@
+"""`oxx record`: bots play games, written down card by card."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from typing import IO, Any, ClassVar, Literal
+
+from oxx_env.commands import OK, Command, UserError
+
+
+@dataclass(kw_only=True)
+class Run(Command):
+    """Let bots play games and write them down as JSON lines.
+
+    One game a line (`oxx-game/1`): deal, every card played, every placement, scores. `oxx replay`
+    checks and prints them. The same command writes the same bytes, unless a bot has a time budget.
+    """
+
+    example: ClassVar[str] = (
+        "oxx record --players 4 --bots greedy,random --games 10 --output g.jsonl"
+    )
+
+    players: int = 4
+    """Players at the table, 2 to 10."""
+    rules: Literal["base", "color", "positive", "color+positive"] = "base"
+    """Rule set."""
+    deck: str = "balanced"
+    """Name of a shipped deck, or path of a CSV."""
+    bots: str = "random"
+    """Bots by seat, separated by commas; the last one fills the table."""
+    games: int = 1
+    """Games to play, rounded up to whole matches."""
+    match: int = 1
+    """Games per match, points added up."""
+    output: str = ""
+    """File to write, which appears when all games are played; empty: stdout."""
+
+    def run(self) -> int:
+        from oxx_env import bots
+        from oxx_env.cards import load_deck
+        from oxx_env.records import open_whole
+        from oxx_env.table import MAX_GAMES, Table
+
+        if self.games < 1:
+            raise UserError(f"--games {self.games}: should be 1 or more")
+        if not 1 <= self.match <= MAX_GAMES:
+            raise UserError(f"--match {self.match}: should be 1 to {MAX_GAMES}")
+        specs = self.bots.split(",")
+        load_deck(self.deck)
+        table = Table(self.players, self.rules, self.deck, self.match)
+        if len(specs) > self.players:
+            raise UserError(f"--bots names {len(specs)} bots for {self.players} players")
+        specs += specs[-1:] * (self.players - len(specs))
+        seated = [bots.make(spec) for spec in specs]
+        for spec, bot in zip(specs, seated, strict=True):
+            if getattr(bot, "needs_state", False):
+                raise UserError(f"--bots {spec}: sees hidden cards and plays in the arena only")
+        if not self.output:
+            self._write(sys.stdout, table, seated)
+            return OK
+        with open_whole(self.output) as file:
+            count = self._write(file, table, seated)
+        self.note(f"{count} games written to {self.output}")
+        return OK
+
+    def _write(self, file: IO[str], table: Any, seated: list[Any]) -> int:
+        """Play match after match and write their games; returns how many."""
+        from oxx_env.records import play_match, write_record
+        from oxx_env.seeding import bot_rng, game_seed
+
+        written = 0
+        for block in range(-(-self.games // self.match)):
+            rngs = [bot_rng(self.seed, block, 0, seat) for seat in range(self.players)]
+            table.deal(game_seed(self.seed, block))
+            play_match(table, seated, rngs)
+            for record in table.records(f"{self.seed}-{block}"):
+                write_record(file, record)
+                written += 1
+        return written

@@ -1,0 +1,120 @@
+"""PettingZoo's AECEnv: one seat at a time, and only seats that decide.
+
+In the card phase the deciders are selected by seat; none sees anything of the others' picks before
+all have picked. Then whoever has a choice of rows, in the order of the cards. Forced plays happen
+by themselves and pass never occurs. The same deal and the same choices give the same game as in the
+parallel environment.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import numpy as np
+from pettingzoo import AECEnv
+
+from oxx_env.cards import DeckSpec
+from oxx_env.envs.match import METADATA, Match, ResetNeeded
+from oxx_env.envs.parallel import Observation, Seats
+from oxx_env.observe import OBS
+from oxx_env.rules import ACTIONS, PASS
+
+_NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when somebody asks
+
+
+class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
+    """6 nimmt! Baron Oxx for 2 to 10 players; for the arguments see `Match`.
+
+    Raises ValueError for an argument that is out of range or unknown.
+
+    >>> env = BaronOxxAEC(num_players=2)
+    >>> env.reset(seed=1)
+    >>> env.agent_selection
+    'player_0'
+    """
+
+    # Not by PettingZoo's `aec_to_parallel`, which lets every agent act in turn: see `parallel_env`.
+    metadata: dict[str, Any] = {**METADATA, "is_parallelizable": False}  # noqa: RUF012
+
+    def __init__(
+        self,
+        num_players: int = 4,
+        rules: str = "base",
+        deck: DeckSpec = "balanced",
+        games_per_match: int = 1,
+        reward: str = "points",
+        illegal_action: str = "raise",
+        render_mode: str | None = None,
+    ) -> None:
+        super().__init__(
+            Match(num_players, rules, deck, games_per_match, reward, illegal_action, render_mode)
+        )
+        players = self.match.players
+        self._masks = np.empty((players, ACTIONS), np.int8)
+        self._rewards = np.empty(players)
+
+    def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
+        """Start a match; for seed and options see the parallel environment's `reset`."""
+        self.match.deal(seed, options)
+        agents = self.possible_agents
+        self.agents = agents[:]
+        self.rewards = dict.fromkeys(agents, 0.0)
+        self._cumulative_rewards = dict.fromkeys(agents, 0.0)
+        self.terminations = dict.fromkeys(agents, False)
+        self.truncations = dict.fromkeys(agents, False)
+        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        self._skip_agent_selection: str | None = None
+        self.agent_selection = agents[self.match.table.deciders()[0]]
+        if self.render_mode == "human":
+            self.render()
+
+    def step(self, action: int | None) -> None:
+        """The selected agent acts (None once it has terminated).
+
+        Raises IllegalAction, a ValueError, for an action that is no integer or not legal, naming
+        the agent and the legal ones; then nothing has happened. Raises ResetNeeded before `reset`
+        and when no agent is left.
+        """
+        if not self.agents:
+            self.match.check_dealt("step()")
+            raise ResetNeeded("step() after the end of the match: call reset() first")
+        agent = self.agent_selection
+        if self.terminations[agent]:
+            self._was_dead_step(action)
+            return
+        match, seat = self.match, self._seats[agent]
+        packed = bytes((match.as_action(seat, action),))
+        over = match.step(packed, seat, _NO_OBS, self._masks, self._rewards)
+        self._cumulative_rewards[agent] = 0.0
+        for other, reward in zip(self.agents, self._rewards.tolist(), strict=True):
+            self.rewards[other] = reward
+            self._cumulative_rewards[other] += reward
+        if over:
+            self.infos = dict(zip(self.agents, match.results(), strict=True))
+            self.terminations = dict.fromkeys(self.agents, True)
+            self.agent_selection = self.agents[0]
+        else:
+            # In the card phase the lowest seat still to pick; at a row choice the only decider.
+            self.agent_selection = self.agents[self._masks[:, PASS].argmin()]
+        if self.render_mode == "human":
+            self.render()
+
+    def observe(self, agent: str) -> Observation:
+        """What the agent sees; its mask is pass alone (9) while it has nothing to decide."""
+        seat = self._seat(agent)
+        self.match.check_dealt("observe()")
+        observation, mask = self.match.observe(seat)
+        return {"observation": observation, "action_mask": mask}
+
+    def last(
+        self, observe: bool = True
+    ) -> tuple[Observation | None, float, bool, bool, dict[str, Any]]:
+        """Observation, reward since its last step, terminated, truncated, info of the selected."""
+        self.match.check_dealt("last()")
+        return super().last(observe)
+
+    def agent_iter(self, max_iter: int = 2**63) -> Iterable[str]:
+        """The agents in the order in which they act, until all have left."""
+        self.match.check_dealt("agent_iter()")
+        return super().agent_iter(max_iter)

@@ -1,0 +1,298 @@
+"""What all environments share: a table that pays rewards, checks actions, draws itself.
+
+`Match` knows seats, not agents; the adapters give the seats names and keep their own protocol.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import gymnasium
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from oxx_env import cards
+from oxx_env.envs import kernels
+from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD
+from oxx_env.observe import HIGH, LOW, OBS
+from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
+from oxx_env.table import MAX_SEED, Table
+from oxx_env.views import View
+
+ILLEGAL_ACTION = ("raise", "substitute")
+RENDER_MODES = ("human", "rgb_array", "ansi")
+METADATA: dict[str, Any] = {
+    "name": "baron_oxx_v0",
+    "render_modes": list(RENDER_MODES),
+    "render_fps": 2,
+}
+_SUBSTITUTES = 0x5B57  # the stream of substituted actions is SeedSequence([seed, this])
+
+
+class ResetNeeded(gymnasium.error.ResetNeeded, RuntimeError):
+    """Used before the first `reset` or after the end of the match."""
+
+
+class IllegalAction(gymnasium.error.InvalidAction, ValueError):
+    """Not an action, or one that the rules do not allow now."""
+
+
+class Match:
+    """A `Table` (`.table`) with rewards, for `num_players` seats.
+
+    num_players, rules, deck, games_per_match   see `Table`
+    reward          `points`: change of the rulebook's points, negative heads in `base` and `color`;
+                    `relative`: that minus the mean of the others'; `win`: at the end of the match
+                    the share of the victory
+    illegal_action  `raise`: an error; `substitute`: a uniformly random legal action instead, from
+                    a stream of its own, so that legal play is unaffected
+    render_mode     None, `human`, `rgb_array` or `ansi`
+
+    Raises ValueError for anything else.
+    """
+
+    def __init__(
+        self,
+        num_players: int,
+        rules: str,
+        deck: cards.DeckSpec,
+        games_per_match: int,
+        reward: str,
+        illegal_action: str,
+        render_mode: str | None,
+    ) -> None:
+        self.table = Table(num_players, rules, deck, games_per_match)
+        self.players = self.table.players
+        self.reward = one_of("reward", reward, REWARDS)
+        self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION))
+        if render_mode is not None:
+            one_of("render_mode", render_mode, RENDER_MODES)
+        self.render_mode = render_mode
+        self.seed = 0  # of the running match
+        # Seeds of the matches that are given none; made when needed, since that takes its time.
+        self._deals: np.random.Generator | None = None
+        self._deals_seed: int | None = None
+        self._substitutes: np.random.Generator | None = None
+        self._window: Any = None
+
+    # --- dealing ---
+
+    def deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
+        """Start a match; a seed given also decides all later deals without one.
+
+        The options `deck`, `draw_piles` and `rows` set the deal by hand (see `Table.deal`); others
+        are ignored. Raises ValueError for a bad seed or deal.
+        """
+        if options is not None and not isinstance(options, dict):
+            raise ValueError(f"options must be a dict or None, not {options!r}")
+        given = {key: (options or {}).get(key) for key in ("deck", "draw_piles", "rows")}
+        for key in ("draw_piles", "rows"):
+            if given[key] is not None:
+                given[key] = _numbers(key, given[key])
+        if seed is not None:
+            if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+                raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
+            if not 0 <= seed <= MAX_SEED:
+                raise ValueError(f"the seed must be from 0 to 2**64-2, not {seed}")
+            self._deals, self._deals_seed = None, int(seed)
+            chosen = int(seed)
+        else:
+            if self._deals is None:
+                self._deals = np.random.default_rng(self._deals_seed)
+            chosen = int(self._deals.integers(1 << 53))  # exact in every JSON reader
+        self.table.deal(chosen, **given)
+        self.seed = chosen
+        self._substitutes = None
+
+    def check_dealt(self, what: str) -> None:
+        """Raises ResetNeeded before the first deal."""
+        if not self.table.dealt:
+            raise ResetNeeded(f"{what} before the first deal: call reset() first")
+
+    # --- playing ---
+
+    def step(
+        self,
+        actions: bytes,
+        first: int,
+        obs: NDArray[np.float32],
+        masks: NDArray[np.int8],
+        rewards: NDArray[np.float64],
+        name: str = "player_",
+    ) -> bool:
+        """The seats from `first` on do `actions`, one byte each; what is forced runs on.
+
+        Writes observations [P, OBS] (none for an array [0, OBS]), masks [P, A] (likewise) and
+        rewards [P]. Returns whether the match is over. Raises IllegalAction, and then nothing has
+        happened.
+        """
+        table = self.table
+        while True:
+            code = kernels.step_table(
+                table.games,
+                table.decks,
+                np.frombuffer(actions, np.uint8),
+                first,
+                self.reward,
+                obs,
+                masks,
+                rewards,
+            )
+            if code < ILLEGAL:
+                break
+            seat = code - ILLEGAL
+            action = actions[seat - first]
+            if not self.substitutes:
+                raise self.illegal(seat, action, name)
+            changed = bytearray(actions)
+            changed[seat - first] = self.substitute(seat)
+            actions = bytes(changed)
+        for seat, action in enumerate(actions, first):
+            if action != PASS:
+                table.decisions.append((seat, action))
+        return code == ENDED
+
+    def substitute(self, seat: int) -> int:
+        """A uniformly random legal action."""
+        legal = self.table.legal(seat)
+        if len(legal) == 1:
+            return legal[0]
+        if self._substitutes is None:
+            self._substitutes = np.random.default_rng([self.seed, _SUBSTITUTES])
+        return legal[int(self._substitutes.integers(len(legal)))]
+
+    def illegal(self, seat: int, action: Any, name: str = "player_") -> IllegalAction:
+        """The error that names agent, action and the legal ones."""
+        legal = self.table.legal(seat)
+        if legal == [PASS]:
+            can = "it has nothing to decide now, so only 9 (pass) is legal"
+        elif legal[0] < HAND_SIZE:
+            can = f"legal are the hand slots {', '.join(map(str, legal))}"
+        else:
+            can = f"legal are the rows' actions {', '.join(map(str, legal))}"
+        if isinstance(action, int | np.integer):
+            inside = 0 <= action < ACTIONS
+            what = f"action {action} is " + ("illegal" if inside else f"not in 0..{ACTIONS - 1}")
+        else:
+            what = f"action {action!r} is not an integer from 0 to {ACTIONS - 1}"
+        return IllegalAction(f"{name}{seat}: {what}; {can}")
+
+    def as_action(self, seat: int, action: Any, name: str = "player_") -> int:
+        """The action as an int that fits a byte. Raises IllegalAction unless it is an integer."""
+        try:
+            number = action.__index__()
+        except (AttributeError, TypeError):
+            raise self.illegal(seat, action, name) from None
+        if 0 <= number < ACTIONS:
+            return int(number)
+        if self.substitutes:
+            return ACTIONS  # legal for nobody
+        raise self.illegal(seat, number, name)
+
+    # --- looking ---
+
+    def observe(self, seat: int) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """Observation [OBS] and mask [A] of one seat, new arrays."""
+        obs, mask = np.empty(OBS, np.float32), np.empty(ACTIONS, np.int8)
+        kernels.observe_seat(self.table.games, self.table.decks, seat, obs, mask)
+        return obs, mask
+
+    def observe_all(self) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """Observations [P, OBS] and masks [P, A], new arrays."""
+        obs = np.empty((self.players, OBS), np.float32)
+        masks = np.empty((self.players, ACTIONS), np.int8)
+        kernels.write_seats(self.table.games, self.table.decks, obs, masks)
+        return obs, masks
+
+    def results(self) -> list[dict[str, Any]]:
+        """For each seat the match's `scores`, `ranks` and `winners`, in lists of its own."""
+        scores, ranks = self.table.scores(), self.table.ranks()
+        winners = [seat for seat, rank in enumerate(ranks) if rank == 1]
+        return [
+            {"scores": scores[:], "ranks": ranks[:], "winners": winners[:]}
+            for _ in range(self.players)
+        ]
+
+    @property
+    def state_size(self) -> int:
+        """Entries of `state`."""
+        cells = int(CARDS_DEALT[self.players]) * STATE_CARD
+        return self.players * (OBS + HAND_SIZE + cells)
+
+    def state(self) -> NDArray[np.float32]:
+        """All there is to know, for centralised critics; nobody at the table knows it.
+
+        Float32, in this order: the observations of all seats [P, OBS] (each holds its own hand);
+        the secret picks [P, 4], 1 in the slot picked; the draw piles [P, cards dealt to each, 7],
+        next drawn first, of each card its number/110 and its heads of each colour/3.
+        """
+        out = np.empty(self.state_size, np.float32)
+        kernels.write_state(self.table.games, self.table.decks, out)
+        return out
+
+    def view(self, seat: int) -> View:
+        """What the seat knows."""
+        return self.table.view(seat)
+
+    # --- drawing ---
+
+    def render(self, seat: int = 0) -> Any:
+        """Draw the table as `seat` sees it: text for `ansi`, uint8 [H, W, 3] for `rgb_array`."""
+        self.check_dealt("render()")
+        if self.render_mode is None:
+            gymnasium.logger.warn(
+                "render() does nothing without a render_mode; choose one of "
+                f"{', '.join(RENDER_MODES)} when making the environment"
+            )
+            return None
+        from oxx_env import render
+
+        view = self.view(seat)
+        if self.render_mode == "ansi":
+            return render.text(view, color=True)
+        if self.render_mode == "rgb_array":
+            return render.rgb_array(view)
+        if self._window is None:
+            self._window = render.Window()
+        self._window.show(view)
+        return None
+
+    def close(self) -> None:
+        """Close the window, if there is one."""
+        if self._window is not None:
+            self._window.close()
+            self._window = None
+
+
+def one_of(option: str, value: Any, choices: Sequence[str]) -> int:
+    """The place of a name among its choices. Raises ValueError for another."""
+    if not isinstance(value, str) or value not in choices:
+        raise ValueError(f"unknown {option} {value!r}: choose one of {', '.join(choices)}")
+    return choices.index(value)
+
+
+def _numbers(option: str, value: Any) -> Any:
+    """Plain lists of a deal set by hand. Raises ValueError for anything that is not lists."""
+    try:
+        plain = [list(item) if option == "draw_piles" else item for item in value]
+    except TypeError:
+        what = "a list of card numbers for each seat" if option == "draw_piles" else "five numbers"
+        raise ValueError(f"options: {option} must be {what}, not {value!r}") from None
+    return plain
+
+
+def observation_box() -> spaces.Box:
+    """The space of an observation, float32 [OBS]."""
+    return spaces.Box(LOW, HIGH, (OBS,), np.float32)
+
+
+def mask_box() -> spaces.Box:
+    """The space of a mask, int8 [A]."""
+    return spaces.Box(0, 1, (ACTIONS,), np.int8)
+
+
+def action_space() -> spaces.Discrete:
+    """0-3 hand slot, 4-8 row, 9 pass."""
+    return spaces.Discrete(ACTIONS)

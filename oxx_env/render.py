@@ -1,0 +1,579 @@
+"""Draw what a seat knows: view → text, SVG or pixels. Pure; a game's random stream is never used.
+
+Heads are drawn in their colour and named by a letter as well, so that everything reads without
+colour: B blue, Y yellow, G green, R red, K blacK, W white. One letter a head: `BBY` is two blue
+heads and a yellow one; a card with more than six heads is written with counts, `B4Y3`.
+
+SVG and pixels come from one list of shapes (`_scene`); the colours are those of Okabe and Ito,
+which people with any kind of colour vision tell apart.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+from xml.sax.saxutils import escape
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env.cards import COLORS
+from oxx_env.rules import FIRST_ROW, deck_cards
+from oxx_env.views import View
+
+LETTERS = "BYGRKW"  # blue, yellow, green, red, blacK, white: the order of cards.COLORS
+DIRECTION = {
+    "base": "fewest points win",
+    "color": "fewest points win",
+    "positive": "most points win",
+    "color+positive": "most points win",
+}
+MAX_LETTERS = 6  # heads written one by one; more are counted
+
+_ANSI = {  # background and foreground of a head's letter
+    "B": "\x1b[1;97;44m",
+    "Y": "\x1b[1;30;103m",
+    "G": "\x1b[1;97;42m",
+    "R": "\x1b[1;97;41m",
+    "K": "\x1b[1;97;40m",
+    "W": "\x1b[1;30;107m",
+}
+_BOLD, _FAINT, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
+
+
+# --- words --------------------------------------------------------------------------------------
+
+
+def letters(heads: Sequence[int]) -> str:
+    """A card's heads [6] as letters: `BBY`, or with counts, `B4Y3`, where there are more than six.
+
+    >>> letters([2, 1, 0, 0, 0, 0]), letters([4, 3, 0, 0, 0, 0])
+    ('BBY', 'B4Y3')
+    """
+    if sum(heads) > MAX_LETTERS:
+        return "".join(
+            f"{letter}{count}" for letter, count in zip(LETTERS, heads, strict=True) if count
+        )
+    return "".join(letter * count for letter, count in zip(LETTERS, heads, strict=True))
+
+
+def paint(marks: str) -> str:
+    """Letters of heads in their colours, for a terminal (ANSI escape sequences)."""
+    painted = "".join(
+        f"{_ANSI[mark]}{mark}" if mark in _ANSI else f"{_RESET}{mark}" for mark in marks
+    )
+    return f"{painted}{_RESET}" if painted else ""
+
+
+def seat_names(view: View, names: Sequence[str] | None = None) -> list[str]:
+    """What the seats are called, by seat: `seat 0 (you)`, `seat 1`, or the given names."""
+    if names is not None:
+        return list(names)
+    return [f"seat {s} (you)" if s == view.seat else f"seat {s}" for s in range(view.players)]
+
+
+def situation(view: View, names: Sequence[str] | None = None) -> str:
+    """One line: what is to be decided, and by whom."""
+    called = seat_names(view, names)
+    if view.phase == "over":
+        best = (max if DIRECTION[view.rules].startswith("most") else min)(view.scores)
+        winners = [called[seat] for seat, points in enumerate(view.scores) if points == best]
+        which = DIRECTION[view.rules].partition(" ")[0]
+        return f"game over; {which} points: {', '.join(winners)}"
+    if view.phase == "row":
+        number, seat = view.card, view.to_act[0]
+        if seat == view.seat:
+            return f"you choose a row for {number}"
+        return f"{called[seat]} chooses a row for {number}"
+    return "you choose a card" if view.seat in view.to_act else "the others choose a card"
+
+
+def headline(view: View) -> str:
+    """One line: rule set, players, match, round, and who wins in words."""
+    game = view.game
+    parts = [f"{view.rules}", f"{view.players} players", f"round {int(game['round']) + 1}"]
+    if view.phase == "over":
+        parts[-1] = f"after {int(game['round'])} rounds"
+    if game["match_games"] > 1:
+        parts.append(f"game {int(game['match_game'])} of {int(game['match_games'])}")
+    return " · ".join([*parts, DIRECTION[view.rules]])
+
+
+# --- text ---------------------------------------------------------------------------------------
+
+
+def text(
+    view: View, color: bool = True, names: Sequence[str] | None = None, actions: bool = True
+) -> str:
+    """The table as text, several lines without a last newline.
+
+    With `color`, heads are painted by ANSI escape sequences; the letters stay, and without colour
+    nothing is lost. `names` [P] replaces `seat 0` and so on. What the seat may do now is marked
+    with the number of the action in brackets, or, without `actions`, with `>`.
+    """
+    deck = deck_cards(view.decks[0])
+
+    def card(number: int, width: int = 0) -> str:
+        marks = letters(deck[number - 1])
+        padding = " " * max(0, width - len(marks))
+        return f"{number:>3} {paint(marks) if color else marks}{padding}"
+
+    def strong(words: str) -> str:
+        return f"{_BOLD}{words}{_RESET}" if color else words
+
+    lines = [strong(headline(view)), situation(view, names), ""]
+    called = seat_names(view, names)
+    legal = set(view.legal)
+    width = max(4, *(len(letters(deck[n - 1])) for row in view.rows for n in row))
+    for index, row in enumerate(view.rows):
+        sums = [sum(deck[number - 1][c] for number in row) for c in range(len(COLORS))]
+        mark = "   "
+        if FIRST_ROW + index in legal:
+            mark = f"[{FIRST_ROW + index}]" if actions else "  >"
+        cards = " ".join(card(number, width) for number in row)
+        gap = " " * max(0, (5 - len(row)) * (width + 5))
+        counts = " ".join(f"{x}{n}" for x, n in zip(LETTERS, sums, strict=True) if n)
+        end = f"{sum(sums)} head{'s' if sum(sums) > 1 else ''}: {counts}"
+        lines.append(f"{mark} row {index}  {cards}{gap}  {end}")
+    lines.append("")
+    if view.revealed:
+        lines.append("    to place, in this order:")
+        for seat, number in view.revealed:
+            lines.append(f"    {card(number, width)}  {called[seat]}")
+        lines.append("")
+    hand = "   ".join(
+        f"{f'[{slot}]' if actions and slot in legal else ''}{card(number)}"
+        for slot, number in enumerate(view.hand)
+    )
+    lines += [f"    your hand  {hand or 'empty'}", ""]
+    span = max(map(len, called))
+    sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
+    points_before = view.game["match_points"].tolist()
+    for seat, (name, points, taken) in enumerate(
+        zip(called, view.scores, view.oxx_piles, strict=True)
+    ):
+        line = (
+            f"    {name:<{span}}  {points:>3} point{'s' if points != 1 else ' '}"
+            f"  hand {sizes[seat]}  draw pile {piles[seat]:>2}  taken {len(taken):>2}"
+        )
+        if view.game["match_games"] > 1:
+            line += f"  match {points_before[seat] + points}"
+        known = [*view.returned[seat]]
+        if known:
+            line += f"  under the pile: {', '.join(map(str, known))}"
+        held = view.known_hand[seat]
+        if held and seat != view.seat:
+            line += f"  known in hand: {', '.join(map(str, held))}"
+        lines.append(line.rstrip())
+    return "\n".join(lines)
+
+
+def sentences(view: View, names: Sequence[str] | None = None) -> str:
+    """The table for a screen reader: one plain sentence a line, colours as words, no layout."""
+    deck = deck_cards(view.decks[0])
+    called = seat_names(view, names)
+    lines = [headline(view).replace(" · ", ", ") + "."]
+    for index, row in enumerate(view.rows):
+        total = sum(sum(deck[number - 1]) for number in row)
+        cards = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in row)
+        lines.append(
+            f"Row {index}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
+        )
+    for place, (seat, number) in enumerate(view.revealed):
+        when = "To place now" if place == 0 else "Then"
+        lines.append(
+            f"{when}: {number} with {in_words(deck[number - 1])}, played by {called[seat]}."
+        )
+    hand = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in view.hand)
+    lines.append(f"Your hand: {hand or 'empty'}.")
+    sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
+    for seat, (name, points) in enumerate(zip(called, view.scores, strict=True)):
+        line = (
+            f"{name[0].upper()}{name[1:]}: {_count(points, 'point')}, "
+            f"{_count(sizes[seat], 'hand card')}, {_count(piles[seat], 'card')} in the draw pile"
+        )
+        if view.returned[seat]:
+            line += f", under it {', '.join(map(str, view.returned[seat]))}"
+        if seat != view.seat and view.known_hand[seat]:
+            line += f", known in hand {', '.join(map(str, view.known_hand[seat]))}"
+        if view.game["match_games"] > 1:
+            line += (
+                f", {_count(points + int(view.game['match_points'][seat]), 'point')} in the match"
+            )
+        lines.append(line + ".")
+    return "\n".join(lines)
+
+
+def in_words(heads: Sequence[int]) -> str:
+    """A card's heads [6] in words.
+
+    >>> in_words([2, 1, 0, 0, 0, 0])
+    '2 blue, 1 yellow'
+    """
+    return ", ".join(f"{n} {color}" for n, color in zip(heads, COLORS, strict=True) if n)
+
+
+def _count(number: int, what: str) -> str:
+    return f"{number} {what}{'' if number == 1 else 's'}"
+
+
+# --- shapes -------------------------------------------------------------------------------------
+
+WIDTH, HEIGHT = 1000, 700  # of the picture, in pixels
+FELT, PANEL, INK, PALE = "#1f3d36", "#294d44", "#1b1b1b", "#f3efe4"
+CARD_FACE, CARD_EDGE, BACK = "#fbf8ef", "#8d8778", "#7a3b2e"
+ACCENT = "#ffd23f"
+SOFT = "#b9cbc4"
+HEAD_FILL = ("#0072b2", "#f0e442", "#009e73", "#d55e00", "#202020", "#ffffff")
+HEAD_INK = ("#ffffff", "#1b1b1b", "#ffffff", "#ffffff", "#ffffff", "#1b1b1b")
+
+# A bull's head in the unit square.
+_BULL = (
+    *((0.00, 0.02), (0.04, 0.22), (0.16, 0.35), (0.02, 0.44), (0.20, 0.54), (0.26, 0.76)),
+    *((0.38, 1.00), (0.62, 1.00), (0.74, 0.76), (0.80, 0.54), (0.98, 0.44), (0.84, 0.35)),
+    *((0.96, 0.22), (1.00, 0.02), (0.84, 0.16), (0.66, 0.20), (0.34, 0.20), (0.16, 0.16)),
+)
+
+
+class _Rect(NamedTuple):
+    x: float
+    y: float
+    width: float
+    height: float
+    radius: float
+    fill: str
+    edge: str | None
+    edge_width: float
+
+
+class _Polygon(NamedTuple):
+    points: tuple[tuple[float, float], ...]
+    fill: str
+    edge: str
+
+
+class _Text(NamedTuple):
+    x: float
+    y: float  # the middle of the letters
+    words: str
+    size: float
+    fill: str
+    anchor: str  # start, middle, end
+    bold: bool
+
+
+_Shape = _Rect | _Polygon | _Text
+
+
+class _Scene(list[_Shape]):
+    """A picture as a list of shapes, back to front."""
+
+    def rect(
+        self,
+        x: float,
+        y: float,
+        width: float,
+        height: float,
+        fill: str,
+        radius: float = 0,
+        edge: str | None = None,
+        edge_width: float = 1,
+    ) -> None:
+        self.append(_Rect(x, y, width, height, radius, fill, edge, edge_width))
+
+    def write(
+        self,
+        x: float,
+        y: float,
+        words: str,
+        size: float = 15,
+        fill: str = PALE,
+        anchor: str = "start",
+        bold: bool = False,
+    ) -> None:
+        self.append(_Text(x, y, words, size, fill, anchor, bold))
+
+    def head(self, x: float, y: float, size: float, color: int, count: int = 1) -> None:
+        points = tuple((x + size * px, y + size * py) for px, py in _BULL)
+        self.append(_Polygon(points, HEAD_FILL[color], INK))
+        label = LETTERS[color] if count == 1 else f"{LETTERS[color]}{count}"
+        place = size * (0.52 if count == 1 else 0.42)
+        self.write(
+            x + size / 2, y + size * 0.57, label, place, HEAD_INK[color], "middle", bold=True
+        )
+
+    def card(
+        self,
+        x: float,
+        y: float,
+        number: int,
+        heads: Sequence[int],
+        width: float = 60,
+        marked: bool = False,
+    ) -> None:
+        """A card, 1.45 times as high as wide: its number, and its heads."""
+        height = width * 1.45
+        edge, edge_width = (ACCENT, 3.0) if marked else (CARD_EDGE, 1.0)
+        self.rect(x, y, width, height, CARD_FACE, width * 0.1, edge, edge_width)
+        self.write(x + width * 0.09, y + width * 0.24, str(number), width * 0.36, INK, bold=True)
+        if sum(heads) > MAX_LETTERS:
+            shown = [(color, count) for color, count in enumerate(heads) if count]
+        else:
+            shown = [(color, 1) for color, count in enumerate(heads) for _ in range(count)]
+        for index, (color, count) in enumerate(shown):
+            size, left, top = _head_place(index, len(shown))
+            self.head(x + left * width, y + top * width, size * width, color, count)
+
+
+def _head_place(index: int, count: int) -> tuple[float, float, float]:
+    """Size, left and top of a card's head, in card widths."""
+    if count <= 2:
+        size = 0.45
+        left = (1 - count * size - (count - 1) * 0.02) / 2 + index * (size + 0.02)
+        return size, left, 0.68
+    size = 0.31
+    per_line = 2 if count in (3, 4) else 3
+    line, column = divmod(index, per_line)
+    in_line = min(per_line, count - line * per_line)
+    if per_line == 2:
+        size = 0.41
+    left = (1 - in_line * size - (in_line - 1) * 0.02) / 2 + column * (size + 0.02)
+    return size, left, 0.47 + line * (size + 0.07)
+
+
+def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
+    """The table in play as shapes."""
+    scene = _Scene()
+    deck = deck_cards(view.decks[0])
+    called = seat_names(view, names)
+    legal = set(view.legal)
+    scene.rect(0, 0, WIDTH, HEIGHT, FELT)
+    direction = DIRECTION[view.rules]
+    top = headline(view).removesuffix(f" · {direction}")
+    scene.write(20, 24, top, 17, PALE, bold=True)
+    scene.write(WIDTH - 20, 24, direction.capitalize(), 17, ACCENT, "end", bold=True)
+
+    _draw_rows(scene, view, deck, legal)
+    _draw_seats(scene, view, deck, called)
+
+    # Hand, and the revealed cards still to be placed.
+    y = 548
+    scene.rect(0, y, WIDTH, HEIGHT - y, PANEL)
+    words = situation(view, names)
+    scene.write(24, y + 17, words[0].upper() + words[1:], 15, ACCENT)
+    scene.write(24, y + 72, "your", 14, SOFT)
+    scene.write(24, y + 90, "hand", 14, SOFT)
+    for slot, number in enumerate(view.hand):
+        scene.card(78 + slot * 82, y + 34, number, deck[number - 1], 70, slot in legal)
+    revealed = view.revealed
+    if revealed:
+        scene.write(520, y + 17, "Revealed, lowest number first", 14, SOFT)
+        pitch = min(60.0, 468 / len(revealed))
+        width = pitch - 6
+        for index, (seat, number) in enumerate(revealed):
+            x = 520 + index * pitch
+            scene.card(x, y + 34, number, deck[number - 1], width, index == 0)
+            label = "you" if seat == view.seat else (names[seat] if names else f"seat {seat}")
+            scene.write(x + width / 2, y + 44 + width * 1.45, label[:8], 12, PALE, "middle")
+    return scene
+
+
+def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], legal: set[int]) -> None:
+    left, pitch_y, width = 78, 99, 60
+    for index, row in enumerate(view.rows):
+        y = 46 + index * pitch_y
+        allowed = FIRST_ROW + index in legal
+        scene.rect(12, y, 660, 94, PANEL, 8, ACCENT if allowed else None, 3)
+        scene.write(24, y + 36, "row", 13, SOFT)
+        scene.write(24, y + 58, str(index), 22, ACCENT if allowed else PALE, bold=True)
+        room = 430
+        pitch = min(66, (room - width) / max(1, len(row) - 1))
+        if not view.rules.startswith("color"):
+            for place in range(len(row), 5):  # R7: where the sixth card takes
+                scene.rect(left + place * 66, y + 4, width, width * 1.45, FELT, 6)
+            scene.write(left + 5 * 66 + 10, y + 38, "6th card", 13, SOFT)
+            scene.write(left + 5 * 66 + 10, y + 56, "takes", 13, SOFT)
+        for place, number in enumerate(row):
+            scene.card(left + place * pitch, y + 4, number, deck[number - 1], width)
+        sums = [sum(deck[number - 1][color] for number in row) for color in range(len(COLORS))]
+        total = sum(sums)
+        scene.write(656, y + 16, f"{total} head{'s' if total > 1 else ''}", 13, SOFT, "end")
+        for color, count in enumerate(sums):
+            x, line = 524 + (color % 3) * 46, y + 29 + (color // 3) * 32
+            if not count:
+                continue
+            scene.head(x, line, 24, color)
+            ink = ACCENT if count >= 5 else PALE  # R8: one more head and the row is taken
+            scene.write(x + 28, line + 13, str(count), 15, ink, bold=count >= 5)
+
+
+def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[str]) -> None:
+    left, width = 690, 298
+    pitch = min(99.0, 494 / view.players)
+    sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
+    for seat, name in enumerate(called):
+        y, high = 46 + seat * pitch, pitch - 5
+        own = seat == view.seat
+        edge = ACCENT if seat in view.to_act else None
+        scene.rect(left, y, width, high, PANEL, 8, edge, 2)
+        middle = y + high / 2
+        first, second = (middle - 9, middle + 11) if high < 60 else (middle - 16, middle + 16)
+        scene.write(left + 12, first, name[:20], 15, ACCENT if own else PALE, bold=own)
+        points = view.scores[seat]
+        scene.write(left + width - 12, first, f"{points}", 20, PALE, "end", bold=True)
+        scene.write(
+            left + width - 12, second, f"point{'s' if points != 1 else ''}", 12, SOFT, "end"
+        )
+        for card in range(sizes[seat]):
+            scene.rect(left + 12 + card * 9, second - 8, 12, 16, BACK, 2, PALE)
+        parts = [f"pile {piles[seat]}", f"taken {len(view.oxx_piles[seat])}"]
+        returned = view.returned[seat]
+        if returned:
+            parts.append(f"under it {', '.join(map(str, returned[:3]))}")
+        scene.write(left + 60, second, " · ".join(parts), 13, SOFT)
+
+
+# --- SVG ----------------------------------------------------------------------------------------
+
+
+def svg(view: View, names: Sequence[str] | None = None) -> str:
+    """The table as a picture, an SVG document; its description is the plain text."""
+    described = escape(text(view, color=False, names=names))
+    lines = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
+        f'width="{WIDTH}" height="{HEIGHT}" role="img" '
+        'font-family="Helvetica, Arial, sans-serif">',
+        f"<title>A table of 6 nimmt! Baron Oxx</title><desc>{described}</desc>",
+        *map(_svg_shape, _scene(view, names)),
+        "</svg>",
+    ]
+    return "\n".join(lines) + "\n"
+
+
+def _svg_shape(shape: _Shape) -> str:
+    if isinstance(shape, _Rect):
+        edge = f' stroke="{shape.edge}" stroke-width="{_n(shape.edge_width)}"' if shape.edge else ""
+        return (
+            f'<rect x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" '
+            f'height="{_n(shape.height)}" rx="{_n(shape.radius)}" fill="{shape.fill}"{edge}/>'
+        )
+    if isinstance(shape, _Polygon):
+        points = " ".join(f"{_n(x)},{_n(y)}" for x, y in shape.points)
+        return (
+            f'<polygon points="{points}" fill="{shape.fill}" stroke="{shape.edge}" '
+            'stroke-width="0.8" stroke-linejoin="round"/>'
+        )
+    weight = ' font-weight="bold"' if shape.bold else ""
+    return (
+        f'<text x="{_n(shape.x)}" y="{_n(shape.y)}" font-size="{_n(shape.size)}" '
+        f'fill="{shape.fill}" text-anchor="{shape.anchor}" dominant-baseline="central"{weight}>'
+        f"{escape(shape.words)}</text>"
+    )
+
+
+def _n(value: float) -> str:
+    return f"{value:.1f}".removesuffix(".0")
+
+
+# --- pixels -------------------------------------------------------------------------------------
+
+_FINE = 2  # drawn this much larger, then made smaller: smooth edges
+
+
+def rgb_array(view: View, names: Sequence[str] | None = None) -> NDArray[np.uint8]:
+    """The table as pixels, uint8 [HEIGHT, WIDTH, 3]. Needs pillow (`oxx_env[render]`)."""
+    Image, ImageDraw = _pillow()
+    image = Image.new("RGB", (WIDTH * _FINE, HEIGHT * _FINE))
+    draw = ImageDraw.Draw(image)
+    for shape in _scene(view, names):
+        _draw_shape(draw, shape)
+    return np.asarray(image.reduce(_FINE), dtype=np.uint8).copy()
+
+
+def _draw_shape(draw: Any, shape: _Shape) -> None:
+    k = _FINE
+    if isinstance(shape, _Rect):
+        draw.rounded_rectangle(
+            (shape.x * k, shape.y * k, (shape.x + shape.width) * k, (shape.y + shape.height) * k),
+            radius=shape.radius * k,
+            fill=shape.fill,
+            outline=shape.edge,
+            width=round(shape.edge_width * k) if shape.edge else 0,
+        )
+    elif isinstance(shape, _Polygon):
+        points = [(x * k, y * k) for x, y in shape.points]
+        draw.polygon(points, fill=shape.fill, outline=shape.edge, width=k)
+    else:
+        anchor = {"start": "lm", "middle": "mm", "end": "rm"}[shape.anchor]
+        draw.text(
+            (shape.x * k, shape.y * k),
+            shape.words,
+            font=_font(round(shape.size * k)),
+            fill=shape.fill,
+            anchor=anchor,
+            stroke_width=shape.size * k / 40 if shape.bold else 0,
+            stroke_fill=shape.fill,
+        )
+
+
+@functools.cache
+def _font(size: int) -> Any:
+    from PIL import ImageFont
+
+    return ImageFont.load_default(size)
+
+
+def _pillow() -> tuple[Any, Any]:
+    try:
+        from PIL import Image, ImageDraw
+    except ImportError as error:
+        raise ImportError(
+            "pictures need pillow: pip install 'oxx_env[render]'", name="PIL"
+        ) from error
+    return Image, ImageDraw
+
+
+class Window:
+    """A window that shows one view after another. Needs pygame-ce (`oxx_env[render]`).
+
+    >>> window = Window()  # doctest: +SKIP
+    >>> window.show(view)  # doctest: +SKIP
+    """
+
+    def __init__(self, title: str = "6 nimmt! Baron Oxx") -> None:
+        _pillow()
+        try:
+            import pygame
+        except ImportError as error:
+            raise ImportError(
+                "a window needs pygame-ce: pip install 'oxx_env[render]'", name="pygame"
+            ) from error
+        self._pygame: Any = pygame
+        pygame.display.init()
+        pygame.display.set_caption(title)
+        self._surface: Any = pygame.display.set_mode((WIDTH, HEIGHT))
+
+    @property
+    def is_open(self) -> bool:
+        """False once it was closed, by `close` or by the person in front of it."""
+        return self._surface is not None
+
+    def show(self, view: View, names: Sequence[str] | None = None) -> bool:
+        """Draw the view; False, and nothing happens, once the window was closed."""
+        if self._surface is None:
+            return False
+        for event in self._pygame.event.get():
+            if event.type == self._pygame.QUIT:
+                self.close()
+                return False
+        pixels = rgb_array(view, names).swapaxes(0, 1)
+        self._pygame.surfarray.blit_array(self._surface, pixels)
+        self._pygame.display.flip()
+        return True
+
+    def close(self) -> None:
+        """Close the window; closing it twice is no mistake."""
+        if self._surface is not None:
+            self._surface = None
+            self._pygame.display.quit()
