@@ -230,7 +230,7 @@ def random_actions(games, decks, who, n, actions):
         else:
             deck = decks[game["deck"]]
             rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
-            actions[i] = FIRST_ROW + random_member(game, rows)
+            actions[i] = FIRST_ROW + random_row(game, rows)
 
 
 @kernel
@@ -244,7 +244,7 @@ def policy_actions(games, decks, who, n, policy, actions):
             actions[i] = choose_slot(game, deck, seat, policy)
         else:
             number = np.int64(game["revealed"][game["placed"]])
-            actions[i] = FIRST_ROW + choose_row(game, deck, number, legal_rows(game, deck, number), policy)
+            actions[i] = FIRST_ROW + choose_row(game, deck, number, policy)
 
 
 def in_parts(function: Callable[[slice], Any], size: int, workers: int = 2) -> list[Any]:
@@ -274,6 +274,12 @@ def random_member(game, members):
     drawn = scale(mix(game["rng"] + GOLDEN), count)
     game["rng"] += GOLDEN if count > 1 else NOTHING
     return NTH_ROW[members, drawn]
+
+
+@kernel
+def random_row(game, rows):
+    """One of a set of rows (5 bits, not empty)."""
+    return random_member(game, rows)
 
 
 @kernel
@@ -332,11 +338,14 @@ def choose_slot(game, deck, seat, policy):
 
 
 @kernel
-def choose_row(game, deck, number, rows, policy):
-    """One of the card's legal rows."""
-    if policy == GREEDY:
-        return greedy_row(game, deck, number)
-    return random_member(game, rows)
+def choose_row(game, deck, number, policy):
+    return choose_among(game, deck, number, legal_rows(game, deck, number), policy)
+
+
+@kernel
+def choose_among(game, deck, number, rows, policy):
+    """One of the card's legal rows, which are known already."""
+    return greedy_row(game, deck, number) if policy == GREEDY else random_row(game, rows)
 
 
 # --- roll-outs ----------------------------------------------------------------------------------
@@ -356,7 +365,7 @@ def finish_round(game, deck, policy):
         number = np.int64(game["revealed"][game["placed"]])
         rows = legal_rows(game, deck, number)
         if rows:
-            place(game, deck, choose_row(game, deck, number, rows, policy))
+            place(game, deck, choose_among(game, deck, number, rows, policy))
         else:
             put_under_pile(game)
         placements += 1
