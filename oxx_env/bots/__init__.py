@@ -81,6 +81,9 @@ _SIMPLE = "oxx_env.bots.simple"
 BOTS: dict[str, Kind] = {
     "random": Kind("any legal action, all alike", _SIMPLE, "Random"),
     "greedy": Kind("the best points now", _SIMPLE, "Greedy"),
+    "lowest": Kind("always the lowest card", _SIMPLE, "Lowest"),
+    "highest": Kind("always the highest card", _SIMPLE, "Highest"),
+    "careful": Kind("weighs what may come before its turn, and what keeps", _SIMPLE, "Careful"),
     "mc": Kind(
         "Monte Carlo over BUDGET deals of the hidden cards (200), or milliseconds (5ms)",
         "oxx_env.bots.monte_carlo",
