@@ -2,9 +2,9 @@
 
 Numba's own cache only notices a change in the file that holds the compiled function. A constant or
 a kernel imported from *another* module is frozen into the machine code, so the cache would go on
-serving the old rules. Here the folder is named by a hash of every source that can end up in
-compiled code: the modules that define kernels and, transitively, the modules of this package that
-they import.
+serving the old rules. Here the folder is named by a hash of every source that can end up in the
+compiled code: the module that defines the kernel and, transitively, the modules of this package
+that it imports.
 """
 
 from __future__ import annotations
@@ -25,42 +25,50 @@ PACKAGE = Path(__file__).parent
 _IMPORT = re.compile(
     r"^\s*(?:from|import)\s+oxx_env\.?([\w.]*)(?:\s+import\s+\(?([\w\s,]*))?", re.M
 )
-_DEFINES_KERNEL = re.compile(r"^@kernel\b", re.M)
+_DEFINES_KERNEL = re.compile(r"^@kernel(_fma)?\b", re.M)
 
 config: Any = _config  # a module whose names are set at run time
 F = TypeVar("F", bound=Callable[..., Any])
 
 
-def compiled_sources(package: Path = PACKAGE) -> list[Path]:
-    """The files whose text decides what the compiled code does, sorted by path."""
-    texts = {path: path.read_text(encoding="utf-8") for path in sorted(package.rglob("*.py"))}
-    found = {path for path, text in texts.items() if _DEFINES_KERNEL.search(text)}
+def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list[Path]:
+    """The files whose text decides what compiled code does, sorted by path.
+
+    start  the module that defines the kernels; None: all modules of the package that define some
+    """
+    if start is None:
+        everything = (path for path in package.rglob("*.py"))
+        found = {p for p in everything if _DEFINES_KERNEL.search(p.read_text(encoding="utf-8"))}
+    else:
+        found = {start}
     queue = list(found)
     while queue:
-        for module, names in _IMPORT.findall(texts[queue.pop()]):
+        for module, names in _IMPORT.findall(queue.pop().read_text(encoding="utf-8")):
             base = package.joinpath(*module.split(".")) if module else package
             imported = {base.with_suffix(".py"), base / "__init__.py"}
             imported |= {base / f"{name.strip()}.py" for name in names.split(",") if name.strip()}
-            new = (imported & texts.keys()) - found
+            new = {path for path in imported - found if path.is_file()}
             found |= new
             queue += new
     return sorted(found)
 
 
-def source_hash(package: Path = PACKAGE) -> str:
+def source_hash(package: Path = PACKAGE, start: Path | None = None) -> str:
     """Sixteen hex digits over names and contents of `compiled_sources`."""
     digest = hashlib.sha256()
-    for path in compiled_sources(package):
-        name = path.relative_to(package).as_posix()
+    for path in compiled_sources(package, start):
+        inside = path.is_relative_to(package)
+        name = path.relative_to(package).as_posix() if inside else path.name
         digest.update(name.encode() + b"\0" + path.read_bytes() + b"\0")
     return digest.hexdigest()[:16]
 
 
 @cache
-def cache_folder() -> Path:
-    """Where compiled kernels are kept: beside the sources, else the user's cache, else a temporary
-    folder (a read-only installation of a user without a home)."""
-    name = f"oxx_env-{source_hash()}"
+def cache_folder(start: Path | None = None) -> Path:
+    """Where the kernels of a module (None: of all) are kept when compiled: beside the sources, else
+    in the user's cache, else in a temporary folder (a read-only installation, a user without a
+    home). A module's kernels stay compiled while other modules change."""
+    name = f"oxx_env-{source_hash(start=start)}"
     bases = [PACKAGE / "__pycache__", Path.home() / ".cache"]
     if os.environ.get("NUMBA_CACHE_DIR"):
         bases.insert(0, Path(os.environ["NUMBA_CACHE_DIR"]))
@@ -81,11 +89,20 @@ def kernel(function: F) -> F:
     With the environment variable NUMBA_DISABLE_JIT=1 the plain Python function is returned, for
     debugging and for measuring coverage.
     """
+    return _compiled(function)
+
+
+def kernel_fma(function: F) -> F:
+    """Like `kernel`, and a product and a sum may become one instruction (for networks)."""
+    return _compiled(function, fastmath={"contract"})
+
+
+def _compiled(function: F, **options: Any) -> F:
     # Numba reads the folder once, when the dispatcher is made; the process-wide setting is put back
     # at once so that other packages' caches stay where they are.
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder())
+    config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
     try:
-        return cast(F, numba.njit(cache=True, nogil=True)(function))
+        return cast(F, numba.njit(cache=True, nogil=True, **options)(function))
     finally:
         config.CACHE_DIR = before

@@ -1,0 +1,182 @@
+"""Checkpoint folders: `weights.safetensors`, `config.json`, `README.md` (the model card).
+
+Loading one runs no code and needs neither torch nor stable-baselines3. Whatever does not fit (a
+file missing or cut short, another format, version, shape, checksum, a weight that is no number) is
+refused with a `CheckpointError` that says so.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load as load_tensors
+from safetensors.numpy import save as save_tensors
+
+from oxx_env.forward import layers, weight_count
+from oxx_env.observe import OBS, OBSERVATION_VERSION
+from oxx_env.rules import ACTIONS
+
+FORMAT = "oxx-policy/1"
+WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "README.md"
+MAX_BYTES = 5 << 20  # of the weights
+SHIPPED = Path(__file__).parents[1] / "checkpoints"
+
+
+class CheckpointError(ValueError):
+    """A checkpoint that cannot be used; the message says why."""
+
+
+def save_checkpoint(
+    folder: str | os.PathLike[str],
+    weights: NDArray[np.float32],
+    hidden: int,
+    config: dict[str, Any],
+    card: str,
+) -> Path:
+    """Write a checkpoint folder, each file atomically, the config (with the checksum) last.
+
+    `config` is what is known about the training; the format's own keys are added.
+    """
+    folder = Path(folder)
+    folder.mkdir(parents=True, exist_ok=True)
+    tensors = {}
+    for name, layer in layers(hidden).items():
+        both = weights[layer.at : layer.at + layer.size].reshape(layer.inputs + 1, layer.outputs)
+        tensors[f"{name}.weight"] = np.ascontiguousarray(both[:-1].T, np.float32)
+        tensors[f"{name}.bias"] = np.ascontiguousarray(both[-1], np.float32)
+    data = save_tensors(tensors)
+    if len(data) > MAX_BYTES:
+        raise CheckpointError(f"the weights take {len(data)} bytes; {MAX_BYTES} are allowed")
+    full = {
+        "format": FORMAT,
+        "architecture": {"hidden": hidden},
+        "observation_version": OBSERVATION_VERSION,
+        "observation_size": OBS,
+        "actions": ACTIONS,
+        "sha256": hashlib.sha256(data).hexdigest(),
+        **config,
+    }
+    write_atomically(folder / WEIGHTS, data)
+    write_atomically(folder / CARD, card.encode())
+    write_atomically(folder / CONFIG, (json.dumps(full, indent=2) + "\n").encode())
+    return folder
+
+
+def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """The weight vector and the config of a checkpoint folder, or of a shipped one by its name.
+
+    Raises CheckpointError for anything that is not a whole, fitting checkpoint.
+    """
+    folder = find_checkpoint(spec)
+    config = _read_config(folder / CONFIG)
+    data = _read(folder / WEIGHTS, MAX_BYTES)
+    for key, want in (
+        ("format", FORMAT),
+        ("observation_version", OBSERVATION_VERSION),
+        ("observation_size", OBS),
+        ("actions", ACTIONS),
+    ):
+        if config.get(key) != want:
+            raise CheckpointError(
+                f"{folder / CONFIG}: {key} is {config.get(key)!r};"
+                f" this version of oxx_env plays {want!r}"
+            )
+    if config.get("sha256") != hashlib.sha256(data).hexdigest():
+        raise CheckpointError(f"{folder / WEIGHTS}: the checksum does not fit the one in {CONFIG}")
+    architecture = config.get("architecture")
+    hidden = architecture.get("hidden") if isinstance(architecture, dict) else None
+    if isinstance(hidden, bool) or not isinstance(hidden, int) or not 8 <= hidden <= 512:
+        raise CheckpointError(
+            f"{folder / CONFIG}: architecture.hidden must be a whole number from 8 to 512,"
+            f" not {hidden!r}"
+        )
+    return _weights(folder / WEIGHTS, data, hidden), config
+
+
+def find_checkpoint(spec: str | os.PathLike[str]) -> Path:
+    """The folder of a checkpoint given as path or shipped name."""
+    path = Path(spec)
+    if path.is_dir():
+        return path
+    shipped = SHIPPED / str(spec)
+    if path.name == str(spec) and shipped.is_dir():
+        return shipped
+    names = ", ".join(sorted(p.parent.name for p in SHIPPED.glob(f"*/{CONFIG}"))) or "none"
+    raise CheckpointError(f"there is no checkpoint folder {str(spec)!r}; shipped ones: {names}")
+
+
+def checksum(spec: str | os.PathLike[str]) -> str:
+    """SHA-256 of the checkpoint's weights, in hexadecimal."""
+    return hashlib.sha256(_read(find_checkpoint(spec) / WEIGHTS, MAX_BYTES)).hexdigest()
+
+
+def write_atomically(path: Path, data: bytes) -> None:
+    """Write a file so that it is there whole or not at all, also after a crash."""
+    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        with open(temporary, "wb") as file:
+            file.write(data)
+            file.flush()
+            os.fsync(file.fileno())
+        os.replace(temporary, path)
+    finally:
+        temporary.unlink(missing_ok=True)
+
+
+def _read(path: Path, limit: int) -> bytes:
+    try:
+        with open(path, "rb") as file:
+            data = file.read(limit + 1)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    if len(data) > limit:
+        raise CheckpointError(f"{path}: larger than {limit} bytes")
+    return data
+
+
+def _read_config(path: Path) -> dict[str, Any]:
+    try:
+        config = json.loads(_read(path, 1 << 20))
+    except (ValueError, RecursionError) as error:
+        if isinstance(error, CheckpointError):
+            raise
+        raise CheckpointError(f"{path}: not a JSON file: {error}") from error
+    if not isinstance(config, dict):
+        raise CheckpointError(f"{path}: holds no JSON object")
+    return config
+
+
+def _weights(path: Path, data: bytes, hidden: int) -> NDArray[np.float32]:
+    try:
+        tensors = load_tensors(data)
+    except (SafetensorError, KeyError, ValueError) as error:
+        raise CheckpointError(f"{path}: not a safetensors file: {error}") from error
+    table = layers(hidden)
+    expected = {f"{name}.{part}" for name in table for part in ("weight", "bias")}
+    if tensors.keys() != expected:
+        wrong = ", ".join(sorted(tensors.keys() ^ expected)[:4])
+        raise CheckpointError(f"{path}: missing or unknown tensors: {wrong}")
+    weights = np.empty(weight_count(hidden), np.float32)
+    for name, layer in table.items():
+        weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
+        for part, tensor, shape in (
+            ("weight", weight, (layer.outputs, layer.inputs)),
+            ("bias", bias, (layer.outputs,)),
+        ):
+            if tensor.shape != shape or tensor.dtype != np.float32:
+                raise CheckpointError(
+                    f"{path}: {name}.{part} is {tensor.dtype} {list(tensor.shape)};"
+                    f" float32 {list(shape)} is expected"
+                )
+        both = weights[layer.at : layer.at + layer.size].reshape(layer.inputs + 1, layer.outputs)
+        both[:-1], both[-1] = weight.T, bias
+    if not np.isfinite(weights).all():
+        raise CheckpointError(f"{path}: holds weights that are not finite numbers")
+    return weights

@@ -1,0 +1,132 @@
+"""The policy-value network in torch, for learning. `oxx_env.forward` is the same, compiled.
+
+See `forward` for the architecture; both read the same weight vector.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor, nn
+
+from oxx_env.forward import (
+    CARD_SCALARS,
+    CONTEXT_PIECES,
+    ROW_SCALARS,
+    SMALL,
+    UNSEEN_SCALARS,
+    layers,
+    weight_count,
+)
+from oxx_env.observe import CARD_FIELDS, CARDS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, SLICES
+from oxx_env.rules import HAND_SIZE, MAX_PLAYERS, N_COLORS, ROWS
+
+
+class OxxNetwork(nn.Module):
+    """Scores for the ten actions and a value, from observations.
+
+    hidden  width of the shared layers
+    """
+
+    def __init__(self, hidden: int = 64) -> None:
+        super().__init__()
+        self.hidden = hidden
+        self.table = layers(hidden)
+        for layer in self.table.values():
+            linear = nn.Linear(layer.inputs, layer.outputs)
+            nn.init.orthogonal_(linear.weight, gain=0.01 if "score" in layer.name else 2**0.5)
+            nn.init.zeros_(linear.bias)
+            self.add_module(layer.name, linear)
+
+    def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
+        """Logits [N, ACTIONS] and values [N] of observations float32 [N, OBS].
+
+        Logits of slots without a card are meaningless and must be masked.
+        """
+        layer = self.get_submodule
+        n = obs.shape[0]
+
+        def piece(name: str, *shape: int) -> Tensor:
+            return obs[:, SLICES[name]].reshape(n, *shape)
+
+        cards = piece("cards", CARDS, len(CARD_FIELDS))
+        rows = piece("rows", ROWS, len(ROW_FIELDS))
+        pairs = piece("pairs", CARDS, ROWS, len(PAIR_FIELDS))
+        seats = piece("seats", MAX_PLAYERS, len(SEAT_FIELDS))
+        unseen = obs[:, SLICES["unseen"]]
+
+        # Context.
+        others = seats[:, 1:]
+        there = others[:, :, :1]
+        mean = (torch.relu(layer("seat")(others)) * there).sum(1) / there.sum(1).clamp(min=1)
+        plain = [obs[:, SLICES[name]] for name in CONTEXT_PIECES]
+        context_in = torch.cat([*plain, unseen[:, UNSEEN_SCALARS], seats[:, 0], mean], 1)
+        context = torch.relu(layer("context")(context_in))
+
+        # Cards and rows: scalars, and sums over the colours.
+        card_colors, end_colors = cards[:, :, 3 : 3 + N_COLORS], rows[:, :, 2 : 2 + N_COLORS]
+        row_colors = rows[:, :, 10 : 10 + N_COLORS]
+        unseen_colors = unseen[:, None, 1 : 1 + N_COLORS].expand(n, CARDS, N_COLORS)
+        hand_colors = card_colors[:, :HAND_SIZE].sum(1, keepdim=True).expand(n, CARDS, N_COLORS)
+        card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1)
+        card_sum = torch.relu(layer("card_color")(card_sum)).sum(2)
+        row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
+        row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
+        card_in = torch.cat([cards[:, :, CARD_SCALARS], card_sum], 2)
+        row_in = torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
+
+        # Pairs, pooled over rows into cards, pooled over the hand.
+        first = (
+            layer("pair_card")(card_in)[:, :, None]
+            + (layer("pair_row")(row_in) + layer("pair_context")(context)[:, None])[:, None]
+            + layer("pair_pair")(pairs)
+        )
+        second = torch.relu(layer("pair")(torch.relu(first)))
+        pool = torch.cat([second.mean(2), second.amax(2)], 2)
+        token = torch.relu(
+            layer("card_pool")(pool)
+            + layer("card_card")(card_in)
+            + layer("card_context")(context)[:, None]
+        )
+        token = token * cards[:, :, :1]
+        in_hand, placed = token[:, :HAND_SIZE], token[:, HAND_SIZE]
+        held = cards[:, :HAND_SIZE, 0].sum(1, keepdim=True).clamp(min=1)
+        value_in = torch.cat([in_hand.sum(1) / held, in_hand.amax(1), placed, context], 1)
+        hand = layer("hand")(value_in[:, : 2 * self.hidden])
+
+        # Scores.
+        slots = layer("slot_score")(torch.relu(layer("slot")(in_hand) + hand[:, None]))
+        place = layer("place_pair")(second[:, HAND_SIZE])
+        place = torch.relu(place + (layer("place_card")(placed) + hand)[:, None])
+        row_scores = layer("place_score")(place)
+        logits = torch.cat([slots[:, :, 0], row_scores[:, :, 0], obs.new_zeros(n, 1)], 1)
+        value = layer("value_score")(torch.relu(layer("value")(value_in)))
+        return logits, value[:, 0]
+
+    def weights(self) -> NDArray[np.float32]:
+        """A copy of all weights as one vector, in the order of `forward.layers`."""
+        parts = []
+        with torch.no_grad():
+            for name in self.table:
+                linear = self.get_submodule(name)
+                assert isinstance(linear, nn.Linear)
+                both = torch.cat([linear.weight.T, linear.bias[None]])
+                parts.append(both.reshape(-1).numpy())
+        return np.concatenate(parts).astype(np.float32)
+
+    def load_weights(self, weights: NDArray[np.float32]) -> None:
+        """Take all weights from a vector in the order of `forward.layers`."""
+        if weights.shape != (weight_count(self.hidden),):
+            raise ValueError(f"{weights.shape} weights for a network of width {self.hidden}")
+        with torch.no_grad():
+            for name, layer in self.table.items():
+                linear = self.get_submodule(name)
+                assert isinstance(linear, nn.Linear)
+                both = torch.from_numpy(weights[layer.at : layer.at + layer.size].copy())
+                both = both.reshape(layer.inputs + 1, layer.outputs)
+                linear.weight.copy_(both[:-1].T)
+                linear.bias.copy_(both[-1])
+
+
+assert SMALL == 16

@@ -1,0 +1,212 @@
+"""Evaluate a checkpoint: `python training/evaluate.py CHECKPOINT`.
+
+Plays the policy against baselines in the arena (same deals for all seats, intervals by block of
+deals) and prints win share and mean points with 95 % intervals.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # `python training/evaluate.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+from tqdm import tqdm
+
+from oxx_env import arena
+from oxx_env.checkpoint import load_checkpoint
+
+BASELINES = ("random", "greedy")
+
+
+def evaluate(
+    checkpoint: str,
+    against: Sequence[str] = BASELINES,
+    players: int = 2,
+    rules: str = "base",
+    deck: str = "balanced",
+    games: int = 4000,
+    seed: int = 1,
+    workers: int = 1,
+    progress: bool = False,
+) -> list[dict[str, Any]]:
+    """One entry per baseline: the policy in one seat, the baseline in all others.
+
+    Raises CheckpointError or ValueError for what cannot be played.
+    """
+    load_checkpoint(checkpoint)
+    results = []
+    with tqdm(total=games * len(against), unit="game", disable=not progress) as bar:
+        for baseline in against:
+            start = bar.n
+
+            def tick(played: int, total: int | None, start: int = start) -> None:
+                bar.update(start + played - bar.n)
+
+            result = arena.play(
+                [f"policy:{checkpoint}", baseline],
+                players,
+                rules,
+                deck,
+                games,
+                seed,
+                workers=workers,
+                progress=tick,
+            )
+            own, theirs = result.bots
+            results.append(
+                {
+                    "against": baseline,
+                    "players": players,
+                    "rules": rules,
+                    "deck": result.deck,
+                    "games": result.games,
+                    "seed": seed,
+                    "win_share": own.win_share,
+                    "ci95": list(own.ci95),
+                    "mean_points": own.mean_points,
+                    "points_ci95": list(own.points_ci95),
+                    "baseline_points": theirs.mean_points,
+                }
+            )
+    return results
+
+
+def table(results: list[dict[str, Any]]) -> str:
+    """The results as a Markdown table."""
+    lines = [
+        "| table | against | win share (95 % interval) | parity | mean points | theirs | games |",
+        "|---|---|---|---|---|---|---|",
+    ]
+    for r in results:
+        low, high = r["ci95"]
+        points_low, points_high = r["points_ci95"]
+        lines.append(
+            f"| {r['players']} players, {r['rules']}, {r['deck']} | `{r['against']}` "
+            f"| {r['win_share']:.3f} ({low:.3f} to {high:.3f}) | {1 / r['players']:.3f} "
+            f"| {r['mean_points']:.2f} ({points_low:.2f} to {points_high:.2f}) "
+            f"| {r['baseline_points']:.2f} | {r['games']} |"
+        )
+    if any(r["rules"] in ("base", "color") for r in results):
+        lines.append("\nPoints are heads taken: fewest win (in `positive`: most win).")
+    return "\n".join(lines)
+
+
+def model_card(facts: dict[str, Any], results: list[dict[str, Any]] | None) -> str:
+    """The checkpoint's README."""
+    start = "nothing" if facts["init"] is None else f"the checkpoint with SHA-256 {facts['init']}"
+    lines = [
+        f"# Policy `{facts['preset']}`",
+        "",
+        "Plays 6 nimmt! Baron Oxx: chooses the card, and the row where there is a choice, by one",
+        "forward pass of a small network that scores every (card, row) pair by shared weights.",
+        "",
+        f"- learned by self-play PPO from {start}: {facts['decisions']:,} decisions in"
+        f" {facts['seconds']:.0f} s",
+        f"- tables: {', '.join(str(p) for p in facts['players'])} players;"
+        f" rule sets: {', '.join(facts['rules'])}; decks: {', '.join(facts['decks'])}",
+        f"- made by `{facts['command']}`",
+        f"- sources: commit {facts['commit'] or 'unknown'}",
+        "",
+        "`oxx play --bots policy:PATH` plays against it. `oxx_env.bots.make('policy:PATH')` loads",
+        "it, which runs no code from this folder and needs no torch.",
+        "",
+    ]
+    if results is not None:
+        lines += ["## Strength", "", table(results), ""]
+        lines += ["`python training/evaluate.py PATH` repeats this table.", ""]
+    lines += [
+        "## Limits",
+        "",
+        "It knows the tables, rule sets and decks it was trained on; others it plays, but nobody",
+        "measured how well unless the table above says so. It was not trained against people.",
+        "",
+    ]
+    return "\n".join(lines)
+
+
+def curve(evaluations: list[dict[str, Any]], path: Path) -> None:
+    """Draw the learning curve: win share against `greedy` over decisions, by table size."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
+    names = [name for name in (evaluations[0] if evaluations else {}) if name != "decisions"]
+    for name in names:
+        xs = [e["decisions"] for e in evaluations]
+        (line,) = axes.plot(xs, [e[name] for e in evaluations], marker="o", label=name)
+        axes.axhline(1 / int(name.removesuffix("p")), color=line.get_color(), ls=":", lw=1)
+    axes.set_xlabel("decisions learned from")
+    axes.set_ylabel("win share against greedy")
+    axes.set_title("Self-play, judged against `greedy` (dotted: parity)")
+    if names:
+        axes.legend()
+    axes.grid(alpha=0.3)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Evaluate a checkpoint against baselines."""
+
+    checkpoint: str
+    """Folder, or name of a shipped checkpoint."""
+    against: tuple[str, ...] = BASELINES
+    """Baselines, each filling all other seats."""
+    players: int = 2
+    """Players at the table, 2 to 10."""
+    rules: str = "base"
+    """base, color, positive or color+positive."""
+    deck: str = "balanced"
+    """Name or path."""
+    games: int = 4000
+    """Games against each baseline."""
+    seed: int = 1
+    """Of deals and bots."""
+    workers: int = 2
+    """Processes; changes no figure."""
+    json: bool = False
+    """One JSON object instead of the table."""
+
+
+def main(argv: list[str]) -> int:
+    import tyro
+
+    options = tyro.cli(
+        Options,
+        args=argv,
+        config=(tyro.conf.PositionalRequiredArgs,),
+        description=__doc__,
+    )
+    try:
+        results = evaluate(
+            options.checkpoint,
+            options.against,
+            options.players,
+            options.rules,
+            options.deck,
+            options.games,
+            options.seed,
+            options.workers,
+            progress=not options.json and sys.stderr.isatty(),
+        )
+    except (ValueError, OSError) as error:
+        print(f"evaluate.py: {error}", file=sys.stderr)
+        return 2
+    if options.json:
+        print(json.dumps({"checkpoint": options.checkpoint, "results": results}))
+    else:
+        print(table(results))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

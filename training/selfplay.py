@@ -1,0 +1,406 @@
+"""Self-play: every decision of every learning seat becomes a sample.
+
+One compiled call plays all games on, encodes, scores and samples, and credits each reward to the
+seat that earned it. A seat's reward between two of its decisions is the change of its relative
+points (own minus the mean of the others, higher is better), whoever's decision caused it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env import cards
+from oxx_env.engine import (
+    deal_again,
+    greedy_row,
+    greedy_slot,
+    new_games,
+    random_row,
+    rule_flags,
+    stack_decks,
+)
+from oxx_env.forward import best_action, forward, softmax, workspace
+from oxx_env.jit import kernel
+from oxx_env.observe import OBS, encode
+from oxx_env.rules import (
+    ACTIONS,
+    CARD_PHASE,
+    FIRST_ROW,
+    MAX_PLAYERS,
+    OVER,
+    POSITIVE,
+    act,
+    advance,
+    decides,
+    legal_actions,
+    legal_rows,
+    match_over,
+    mix,
+)
+from training.config import Config
+
+# Who sits in a seat: a network by its index (0 the learner, then the pool), or a compiled bot.
+LEARNER, GREEDY, RANDOM = 0, -1, -2
+
+_GOLDEN = np.uint64(0x9E3779B97F4A7C15)
+_11 = np.uint64(11)
+_TERMINAL, _UNFINISHED = -1, -2
+
+
+@dataclass
+class Batch:
+    """Samples of one collection, in the order they were decided.
+
+    observations  float32 [N, OBS]
+    masks         bool [N, ACTIONS], the legal actions
+    actions       int8 [N]
+    log_probs     float32 [N], of the action under the policy that played it
+    values        float32 [N]
+    rewards       float32 [N], scaled, until the same seat's next decision
+    following     int32 [N], index of the same seat's next sample; -1 the match ended, -2 not yet
+    statistics    figures for the log
+    """
+
+    observations: NDArray[np.float32]
+    masks: NDArray[np.bool_]
+    actions: NDArray[np.int8]
+    log_probs: NDArray[np.float32]
+    values: NDArray[np.float32]
+    rewards: NDArray[np.float32]
+    following: NDArray[np.int32]
+    statistics: dict[str, float]
+
+
+@kernel
+def uniform(stream):
+    """A float in [0, 1) from a splitmix64 stream, uint64 [1]."""
+    stream[0] += _GOLDEN
+    return np.float32(mix(stream[0]) >> _11) * np.float32(2.0**-53)
+
+
+@kernel
+def relative_points(game, seat):
+    """Points of the match so far, own minus the mean of the others, higher is better."""
+    players = np.int64(game["players"])
+    total = 0
+    for other in range(players):
+        total += np.int64(game["points"][other]) + np.int64(game["match_points"][other])
+    own = np.int64(game["points"][seat]) + np.int64(game["match_points"][seat])
+    relative = np.float32(own) - np.float32(total - own) / np.float32(players - 1)
+    return relative if game["rules"] & POSITIVE != 0 else -relative
+
+
+@kernel
+def win_share(game, seat):
+    """The seat's share of the victory by the points of the match so far."""
+    players = np.int64(game["players"])
+    sign = 1 if game["rules"] & POSITIVE != 0 else -1
+    own = sign * (np.int64(game["points"][seat]) + np.int64(game["match_points"][seat]))
+    sharing = 0
+    for other in range(players):
+        theirs = sign * (np.int64(game["points"][other]) + np.int64(game["match_points"][other]))
+        if theirs > own:
+            return np.float32(0)
+        if theirs == own:
+            sharing += 1
+    return np.float32(1) / np.float32(sharing)
+
+
+@kernel
+def bot_action(game, deck, seat, bot):
+    """The action of a compiled bot."""
+    if game["phase"] == CARD_PHASE:
+        if bot == GREEDY:
+            return greedy_slot(game, deck, seat)
+        return np.int64(game["rng"] >> _11) % np.int64(game["hand_sizes"][seat])
+    number = np.int64(game["revealed"][game["placed"]])
+    if bot == GREEDY:
+        return FIRST_ROW + greedy_row(game, deck, number)
+    return FIRST_ROW + random_row(game, legal_rows(game, deck, number))
+
+
+@kernel
+def seat_down(game, control, stream, mixture):
+    """Who plays the next match: by the cumulative shares `mixture`, all seats learn (entry 0), or
+    one seat learns among copies of one opponent. Entries 1.. are networks, the last is greedy."""
+    players = np.int64(game["players"])
+    draw = uniform(stream)
+    entry = 0
+    while entry < len(mixture) - 1 and draw >= mixture[entry]:
+        entry += 1
+    opponent = GREEDY if entry > 0 and entry == len(mixture) - 1 else entry
+    learner = np.int64(uniform(stream) * np.float32(players))
+    for seat in range(MAX_PLAYERS):
+        control[seat] = LEARNER if entry == 0 or seat == learner else opponent
+
+
+@kernel
+def collect(
+    games,
+    decks,
+    control,
+    streams,
+    mixture,
+    weights,
+    hidden,
+    scale,
+    observations,
+    masks,
+    actions,
+    log_probs,
+    values,
+    rewards,
+    following,
+    last,
+    points_then,
+    results,
+):
+    """Play until the buffers are nearly full; returns the number of samples.
+
+    games          GAME [B], resting at decisions
+    control        int8 [B, 10], who sits where
+    streams        uint64 [B, 1], for sampling actions and line-ups
+    weights        float32 [K, weights]: the learner, then the pool
+    last           int32 [B, 10], scratch: the seat's last sample
+    points_then    float32 [B, 10], scratch: its relative points then
+    results        float64 [entries, 3]: matches, learner's win share, relative points by opponent
+    """
+    capacity = len(actions)
+    work = np.zeros(len(workspace_like(hidden)), np.float32)
+    logits = np.zeros(ACTIONS, np.float32)
+    probs = np.zeros(ACTIONS, np.float32)
+    obs = np.zeros(OBS, np.float32)
+    last[:] = -1
+    n = 0
+    picked = np.zeros(MAX_PLAYERS, np.int64)
+    while True:
+        for g in range(games.shape[0]):
+            if n + MAX_PLAYERS > capacity:
+                return n
+            game = games[g]
+            deck = decks[game["deck"]]
+            for seat in range(np.int64(game["players"])):
+                picked[seat] = -1
+                if not decides(game, seat):
+                    continue
+                who = np.int64(control[g, seat])
+                if who < 0:
+                    picked[seat] = bot_action(game, deck, seat, who)
+                    continue
+                out = observations[n] if who == LEARNER else obs
+                encode(game, deck, seat, out)
+                value = forward(weights[who], hidden, out, work, logits)
+                legal = legal_actions(game, deck, seat)
+                softmax(logits, legal, np.float32(1), probs)
+                draw = uniform(streams[g])
+                action = -1
+                for candidate in range(ACTIONS):
+                    if legal >> candidate & 1:
+                        action = candidate
+                        draw -= probs[candidate]
+                        if draw < 0:
+                            break
+                picked[seat] = action
+                if who != LEARNER:
+                    continue
+                for candidate in range(ACTIONS):
+                    masks[n, candidate] = legal >> candidate & 1
+                actions[n] = action
+                log_probs[n] = np.log(max(probs[action], np.float32(1e-12)))
+                values[n] = value
+                following[n] = _UNFINISHED
+                rewards[n] = 0
+                now = relative_points(game, seat)
+                before = last[g, seat]
+                if before >= 0:
+                    rewards[before] = (now - points_then[g, seat]) * scale
+                    following[before] = n
+                last[g, seat] = n
+                points_then[g, seat] = now
+                n += 1
+            in_card_phase = game["phase"] == CARD_PHASE
+            for seat in range(np.int64(game["players"])):
+                if picked[seat] >= 0:
+                    act(game, deck, seat, picked[seat])
+                    if not in_card_phase:
+                        break
+            advance(game, deck)
+            if match_over(game):
+                for seat in range(np.int64(game["players"])):
+                    before = last[g, seat]
+                    if before >= 0:
+                        now = relative_points(game, seat)
+                        rewards[before] = (now - points_then[g, seat]) * scale
+                        following[before] = _TERMINAL
+                        last[g, seat] = -1
+                    if control[g, seat] == LEARNER:
+                        entry = opponent_entry(control[g], np.int64(game["players"]), results)
+                        results[entry, 0] += 1
+                        results[entry, 1] += win_share(game, seat)
+                        results[entry, 2] += relative_points(game, seat)
+                game["deck"] = np.int64(uniform(streams[g]) * np.float32(decks.shape[0]))
+                deal_again(game, decks[game["deck"]])
+                seat_down(game, control[g], streams[g], mixture)
+
+
+@kernel
+def opponent_entry(control, players, results):
+    """The mixture's entry of a line-up: 0 self-play, 1.. the pool, the last greedy."""
+    for seat in range(players):
+        if control[seat] != LEARNER:
+            who = np.int64(control[seat])
+            return who if who > 0 else results.shape[0] - 1
+    return 0
+
+
+@kernel
+def workspace_like(hidden):
+    return np.zeros(_WORK_FIXED + hidden * _WORK_WIDE, np.float32)
+
+
+_WORK_FIXED = 2 * len(workspace(8)) - len(workspace(16))
+_WORK_WIDE = (len(workspace(16)) - len(workspace(8))) // 8
+
+
+class Collector:
+    """Plays the training games and remembers where they stand."""
+
+    def __init__(self, config: Config) -> None:
+        self.config = config
+        rng = np.random.default_rng([config.seed, 0])
+        count = config.games
+        players = rng.choice(config.players, count, p=config.player_shares_normed)
+        rules = rng.choice(
+            [rule_flags(name) for name in config.rules], count, p=config.rule_shares_normed
+        )
+        self.decks = training_decks(config, rng)
+        deck = rng.integers(0, len(self.decks), count)
+        seeds = rng.integers(0, 2**53, count)
+        matches = config.games_per_match
+        self.games = new_games(seeds, self.decks, players, rules, deck, matches)
+        self.streams = rng.integers(1, 2**63, (count, 1)).astype(np.uint64)
+        self.control = np.zeros((count, MAX_PLAYERS), np.int8)
+        self.mixture = np.array([1.0 - config.greedy_share, 1.0], np.float32)
+        for g in range(count):
+            seat_down(self.games[g], self.control[g], self.streams[g], self.mixture)
+
+    def collect(self, weights: NDArray[np.float32]) -> Batch:
+        """Play about `config.rollout` decisions with the given weights."""
+        config = self.config
+        capacity = config.rollout
+        shape = (config.games, MAX_PLAYERS)
+        arrays: dict[str, Any] = {
+            "observations": np.zeros((capacity, OBS), np.float32),
+            "masks": np.zeros((capacity, ACTIONS), np.bool_),
+            "actions": np.zeros(capacity, np.int8),
+            "log_probs": np.zeros(capacity, np.float32),
+            "values": np.zeros(capacity, np.float32),
+            "rewards": np.zeros(capacity, np.float32),
+            "following": np.zeros(capacity, np.int32),
+        }
+        results = np.zeros((len(self.mixture), 3))
+        n = collect(
+            self.games,
+            self.decks,
+            self.control,
+            self.streams,
+            self.mixture,
+            weights[None],
+            config.hidden,
+            np.float32(config.reward_scale),
+            *arrays.values(),
+            np.zeros(shape, np.int32),
+            np.zeros(shape, np.float32),
+            results,
+        )
+        statistics = {}
+        if results[-1, 0]:
+            statistics["win_share_greedy_sampled"] = float(results[-1, 1] / results[-1, 0])
+            statistics["matches_greedy"] = float(results[-1, 0])
+        statistics["seats_self"] = float(results[0, 0])
+        return Batch(**{name: array[:n] for name, array in arrays.items()}, statistics=statistics)
+
+    def state(self) -> dict[str, NDArray[Any]]:
+        """A copy of all that the next collection depends on, besides the weights."""
+        return {
+            "games": self.games.copy(),
+            "streams": self.streams.copy(),
+            "control": self.control.copy(),
+            "decks": self.decks.copy(),
+        }
+
+    def load_state(self, state: dict[str, NDArray[Any]]) -> None:
+        """Go on from a `state`."""
+        for name, array in state.items():
+            getattr(self, name)[...] = array
+
+
+def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]:
+    """DECKS: the named ones, or fresh random assignments of their card types to the numbers."""
+    if config.random_decks == 0:
+        return stack_decks(list(config.decks))
+    return stack_decks(
+        [
+            cards.random_deck(config.decks[k % len(config.decks)], rng)
+            for k in range(config.random_decks)
+        ]
+    )
+
+
+@kernel
+def _duel(games, decks, seats, weights, hidden, bot, shares, points):
+    """Play games to the end: `seats[g]` by the network's best action, the others by a bot."""
+    work = np.zeros(len(workspace_like(hidden)), np.float32)
+    logits = np.zeros(ACTIONS, np.float32)
+    obs = np.zeros(OBS, np.float32)
+    picked = np.zeros(MAX_PLAYERS, np.int64)
+    for g in range(games.shape[0]):
+        game = games[g]
+        deck = decks[game["deck"]]
+        while game["phase"] != OVER:
+            in_card_phase = game["phase"] == CARD_PHASE
+            for seat in range(np.int64(game["players"])):
+                picked[seat] = -1
+                if decides(game, seat):
+                    if seat == seats[g]:
+                        encode(game, deck, seat, obs)
+                        forward(weights, hidden, obs, work, logits)
+                        picked[seat] = best_action(logits, legal_actions(game, deck, seat))
+                    else:
+                        picked[seat] = bot_action(game, deck, seat, bot)
+            for seat in range(np.int64(game["players"])):
+                if picked[seat] >= 0:
+                    act(game, deck, seat, picked[seat])
+                    if not in_card_phase:
+                        break
+            advance(game, deck)
+        shares[g] = win_share(game, seats[g])
+        points[g] = relative_points(game, seats[g])
+
+
+def duel(
+    weights: NDArray[np.float32],
+    hidden: int,
+    decks: NDArray[np.void],
+    players: int = 2,
+    rules: str = "base",
+    games: int = 1000,
+    seed: int = 0,
+    bot: int = GREEDY,
+) -> tuple[float, float]:
+    """Quick look during training: mean win share and relative points against a compiled bot.
+
+    Every deal is played once from each seat, decks in turn. Reported strengths come from the arena.
+    """
+    deals = max(1, games // players)
+    seeds = np.random.default_rng([seed, 1]).integers(0, 2**53, deals)
+    index = np.repeat(np.arange(deals) % len(decks), players)
+    batch = new_games(np.repeat(seeds, players), decks, players, rules, index)
+    seats = np.tile(np.arange(players), deals)
+    shares, points = np.zeros(len(batch), np.float32), np.zeros(len(batch), np.float32)
+    _duel(batch, decks, seats, weights, hidden, bot, shares, points)
+    return float(shares.mean()), float(points.mean())

@@ -1,0 +1,389 @@
+"""Train an agent by self-play: `python training/train.py [--preset quick] [--run-dir DIR]`.
+
+Read it top to bottom: options, the learner, the loop, the report. A run folder holds
+
+    config.json     the options
+    state.npz       everything needed to go on after a stop (`--resume DIR`)
+    tensorboard/    curves: tensorboard --logdir DIR
+    checkpoint/     the policy: weights.safetensors, config.json, README.md
+    evaluation.json, curve.png   how strong it became
+
+The state is written every `eval_every` decisions, whole or not at all: Ctrl-C loses nothing, a kill
+at most the decisions since then.
+"""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+import zipfile
+from dataclasses import asdict, dataclass, replace
+from pathlib import Path
+from typing import Annotated, Any
+
+if __name__ == "__main__":  # `python training/train.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import torch
+import tyro
+from stable_baselines3.common.callbacks import BaseCallback
+from stable_baselines3.common.logger import configure
+from tqdm import tqdm
+
+from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.engine import rule_flags
+from training.config import PRESETS, Config
+from training.evaluate import curve, evaluate, model_card, table
+from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
+from training.selfplay import Collector, duel
+
+RUNS = Path("runs")
+EXIT_STOPPED, EXIT_UNUSABLE = 130, 2
+
+
+# --- options ------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Train an agent by self-play, evaluate it, and write a checkpoint folder."""
+
+    run_dir: Path | None = None
+    """Folder of the run, new or empty [runs/PRESET, with a number if that is taken]."""
+    resume: Path | None = None
+    """Go on with the run in this folder; all other options are taken from there."""
+    init: str | None = None
+    """Start from this checkpoint instead of from nothing (folder or shipped name)."""
+    workers: int = 2
+    """Processes for the final evaluation; changes no figure."""
+    config: Annotated[Config, tyro.conf.arg(name="")]
+    """What to train and how; the preset gives the values that are not named."""
+
+
+def parse(argv: list[str]) -> Options:
+    """Options from the command line; `--preset` chooses what the others start from."""
+    preset = "quick"
+    for before, argument in zip(["", *argv], argv, strict=False):
+        if before == "--preset":
+            preset = argument
+        elif argument.startswith("--preset="):
+            preset = argument.partition("=")[2]
+    if preset not in PRESETS:
+        raise ValueError(f"unknown preset {preset!r}: choose one of {', '.join(PRESETS)}")
+    return tyro.cli(
+        Options,
+        args=argv,
+        default=Options(config=PRESETS[preset]),
+        description=__doc__,
+        config=(tyro.conf.OmitArgPrefixes,),
+    )
+
+
+def new_run_dir(options: Options) -> Path:
+    """An empty folder for a new run."""
+    if options.run_dir is not None:
+        if options.run_dir.exists() and any(options.run_dir.iterdir()):
+            raise ValueError(
+                f"{options.run_dir} is not empty: go on with it by --resume {options.run_dir},"
+                " or name a new folder"
+            )
+        return options.run_dir
+    folder = RUNS / options.config.preset
+    number = 2
+    while folder.exists():
+        folder = RUNS / f"{options.config.preset}-{number}"
+        number += 1
+    return folder
+
+
+# --- a run --------------------------------------------------------------------------------------
+
+
+class Run:
+    """A learner, its games, and where they are kept.
+
+    Raises ValueError where the configuration or the checkpoint to start from will not do.
+    """
+
+    def __init__(self, folder: Path, config: Config, init: str | None = None) -> None:
+        torch.set_num_threads(1)  # the other core plays the next batch
+        self.folder, self.config = folder, config
+        self.init: str | None = None
+        self.seconds = 0.0  # of training, over all sittings
+        self.evaluations: list[dict[str, Any]] = []
+        for name in config.rules:
+            rule_flags(name)
+        torch.manual_seed(config.seed)
+        self.collector = Collector(config)
+        self.learner = SelfPlayPPO(
+            OxxPolicy,
+            SpacesEnv(),
+            collector=self.collector,
+            policy_kwargs={"hidden": config.hidden},
+            n_steps=2,  # of the unused buffer
+            batch_size=config.minibatch,
+            n_epochs=config.epochs,
+            learning_rate=lambda left: (
+                config.final_learning_rate
+                + (config.learning_rate - config.final_learning_rate) * left
+            ),
+            gamma=config.gamma,
+            gae_lambda=config.gae_lambda,
+            clip_range=config.clip_range,
+            ent_coef=config.ent_coef,
+            vf_coef=config.vf_coef,
+            max_grad_norm=config.max_grad_norm,
+            seed=config.seed,
+            device="cpu",
+        )
+        if init is not None:
+            weights, _ = load_checkpoint(init)
+            self.learner.network.load_weights(weights)
+            self.init = checksum(init)
+
+    @property
+    def decisions(self) -> int:
+        return self.learner.num_timesteps
+
+    def save(self) -> None:
+        """Write `state.npz`: the learner between two updates, and the games before the batch that
+        is being played ahead (it is played again after a resume, with the same weights)."""
+        learner = self.learner
+        learner.finish_ahead()
+        arrays: dict[str, Any] = {
+            "weights": learner.network.weights(),
+            "behaviour": learner.behaviour,
+            "progress": np.array([learner.num_timesteps, learner._n_updates]),
+            "seconds": np.array(self.seconds),
+            "evaluations": np.array(json.dumps(self.evaluations)),
+            "init": np.array(self.init or ""),
+        }
+        for index, moments in learner.policy.optimizer.state_dict()["state"].items():
+            for name, tensor in moments.items():
+                arrays[f"adam/{index}/{name}"] = tensor.numpy()
+        for name, array in learner.before_ahead.items():
+            arrays[f"games/{name}"] = array
+        data = io.BytesIO()
+        np.savez(data, **arrays)
+        write_atomically(self.folder / "state.npz", data.getvalue())
+
+    @classmethod
+    def resume(cls, folder: Path) -> Run:
+        """The run in a folder, as it was when its state was last written."""
+        config = load_config(folder / "config.json")
+        run = cls(folder, config)
+        path = folder / "state.npz"
+        if not path.exists():  # stopped before the first interval was over: from the start
+            init = json.loads((folder / "config.json").read_text()).get("init_from")
+            return cls(folder, config, init)
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                state = {name: file[name] for name in file.files}
+            run._load(state)
+        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is no state of this run: {error}") from error
+        return run
+
+    def _load(self, state: dict[str, Any]) -> None:
+        learner = self.learner
+        learner.network.load_weights(state["weights"])
+        learner.behaviour = state["behaviour"]
+        learner.num_timesteps, learner._n_updates = (int(n) for n in state["progress"])
+        self.seconds = float(state["seconds"])
+        self.evaluations = json.loads(str(state["evaluations"]))
+        self.init = str(state["init"]) or None
+        moments: dict[int, dict[str, torch.Tensor]] = {}
+        for key, array in state.items():
+            if key.startswith("adam/"):
+                _, index, name = key.split("/")
+                moments.setdefault(int(index), {})[name] = torch.from_numpy(array)
+        optimizer = learner.policy.optimizer
+        optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+        self.collector.load_state(
+            {k.removeprefix("games/"): v for k, v in state.items() if k.startswith("games/")}
+        )
+
+
+def load_config(path: Path) -> Config:
+    """The configuration of a run. Raises ValueError if the file is none."""
+    try:
+        values = json.loads(path.read_text())
+        values.pop("init_from", None)
+        return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+    except FileNotFoundError:
+        raise ValueError(f"{path.parent} is not the folder of a run: no config.json") from None
+    except (OSError, ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"{path}: {error}") from error
+
+
+# --- the loop -----------------------------------------------------------------------------------
+
+
+class Progress(BaseCallback):
+    """Progress bar, evaluation against `greedy`, saved states; ends the run on a signal."""
+
+    def __init__(self, run: Run) -> None:
+        super().__init__()
+        self.run = run
+        self.stopped = False
+        self.next_stop = run.decisions + run.config.eval_every
+
+    def _on_training_start(self) -> None:
+        config = self.run.config
+        self.started = time.monotonic() - self.run.seconds
+        self.bar = tqdm(
+            total=config.decisions, initial=self.run.decisions, unit="dec", unit_scale=True
+        )
+
+    def _on_step(self) -> bool:
+        run = self.run
+        run.seconds = time.monotonic() - self.started
+        self.bar.update(self.num_timesteps - self.bar.n)
+        self.logger.record("time/decisions_per_second", self.num_timesteps / run.seconds)
+        if self.num_timesteps >= self.next_stop:
+            self.next_stop += run.config.eval_every
+            self.evaluate()
+            run.save()
+        return not self.stopped
+
+    def evaluate(self) -> None:
+        """Win share against `greedy`, at every table size, without search or sampling."""
+        run, config = self.run, self.run.config
+        result: dict[str, Any] = {"decisions": self.num_timesteps}
+        for players in config.players:
+            share, points = duel(
+                run.learner.network.weights(),
+                config.hidden,
+                run.collector.decks,
+                players,
+                config.rules[0],
+                config.eval_games,
+            )
+            result[f"{players}p"] = share
+            self.logger.record(f"greedy/win_share_{players}p", share)
+            self.logger.record(f"greedy/relative_points_{players}p", points)
+        run.evaluations.append(result)
+        self.bar.set_postfix_str(f"vs greedy {result[f'{config.players[0]}p']:.2f}")
+
+    def _on_training_end(self) -> None:
+        self.bar.close()
+
+
+def learn(run: Run) -> bool:
+    """Train to the end; False if a signal ended it (the state is saved)."""
+    progress = Progress(run)
+
+    def stop(signum: int, frame: Any) -> None:
+        progress.stopped = True
+        progress.bar.write("stopping after this batch ...", file=sys.stderr)
+
+    run.learner.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
+    left = run.config.decisions - run.decisions
+    if left <= 0:
+        return True
+    handlers = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
+    finally:
+        for number, handler in handlers.items():
+            signal.signal(number, handler)
+    if not progress.stopped:
+        progress.evaluate()
+    run.save()
+    return not progress.stopped
+
+
+# --- the report ---------------------------------------------------------------------------------
+
+
+def finish(run: Run, workers: int) -> None:
+    """Checkpoint, evaluation table, learning curve, model card."""
+    config = run.config
+    folder = run.folder / "checkpoint"
+    facts = {
+        "preset": config.preset,
+        "seed": config.seed,
+        "decisions": run.decisions,
+        "seconds": round(run.seconds, 1),
+        "init": run.init,
+        "players": list(config.players),
+        "rules": list(config.rules),
+        "decks": list(config.decks),
+        "reward_scale": config.reward_scale,
+        "command": f"python training/train.py --preset {config.preset} --seed {config.seed}",
+        "commit": commit(),
+        "training": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()},
+    }
+    weights, hidden = run.learner.network.weights(), config.hidden
+    save_checkpoint(folder, weights, hidden, facts, model_card(facts, None))
+    print("playing the evaluation games ...", file=sys.stderr, flush=True)
+    results = evaluate(
+        str(folder),
+        players=config.players[0],
+        rules=config.rules[0],
+        deck=config.decks[0],
+        games=config.final_games,
+        workers=workers,
+        progress=True,
+    )
+    save_checkpoint(folder, weights, hidden, facts, model_card(facts, results))
+    text = json.dumps({"checkpoint": facts, "results": results}, indent=2) + "\n"
+    write_atomically(run.folder / "evaluation.json", text.encode())
+    curve(run.evaluations, run.folder / "curve.png")
+    print(table(results))
+    print(f"\nlearning curve: {run.folder / 'curve.png'}")
+    print(f"play against it: oxx play --bots policy:{folder}")
+
+
+def commit() -> str | None:
+    """The commit of the sources, if they are a checkout."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
+
+
+def main(argv: list[str]) -> int:
+    try:
+        options = parse(argv)
+        if options.resume is not None:
+            run = Run.resume(options.resume)
+        else:
+            folder = new_run_dir(options)
+            config = replace(options.config)
+            run = Run(folder, config, options.init)
+            folder.mkdir(parents=True, exist_ok=True)
+            text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
+            write_atomically(folder / "config.json", text.encode())
+        print(f"run folder: {run.folder}", file=sys.stderr)
+        if not learn(run):
+            print(
+                f"stopped after {run.decisions:,} decisions; go on with\n"
+                f"  python training/train.py --resume {run.folder}",
+                file=sys.stderr,
+            )
+            return EXIT_STOPPED
+        finish(run, options.workers)
+    except (ValueError, OSError) as error:
+        if os.environ.get("OXX_TRACEBACK"):
+            raise
+        print(f"train.py: {error}", file=sys.stderr)
+        return EXIT_UNUSABLE
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
