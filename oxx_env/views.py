@@ -7,6 +7,7 @@ the other way: it fills the blanks with one of the equally likely deals.
 
 from __future__ import annotations
 
+import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
@@ -273,6 +274,12 @@ class View:
         start = int(self.game["pile_starts"][seat])
         size = int(self.game["pile_sizes"][seat])
         return [int(self.game["piles"][seat * ring + (start + i) % ring]) for i in range(size)]
+
+    def _repr_svg_(self) -> str:
+        """The table as a picture, in a notebook."""
+        # By name: a written import would make drawing a source of the compiled code (see `jit`).
+        picture: str = importlib.import_module("oxx_env.render").svg(self)
+        return picture
 
     def to_dict(self) -> dict[str, Any]:
         """All that the seat knows as plain JSON, without any seed; `oxx advise` reads it."""

@@ -199,3 +199,8 @@ def test_the_readme_picture_is_what_its_command_draws():
     images = Path(__file__).parents[1] / "docs/images"
     make = runpy.run_path(str(images / "make.py"))
     assert (images / "table.svg").read_text("utf-8") == render.svg(make["position"]())
+
+
+def test_a_notebook_shows_a_view_as_its_picture():
+    view = first("card")
+    assert view._repr_svg_() == render.svg(view)

@@ -1,0 +1,90 @@
+"""`oxx advise`: what to do in a position, and what to expect of each action."""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar
+
+from oxx_env.commands import OK, Report
+
+if TYPE_CHECKING:
+    from oxx_env.advice import Option
+    from oxx_env.views import View
+
+
+@dataclass(kw_only=True)
+class Run(Report):
+    """What would a bot do here, and what does it expect of each legal action?
+
+    For each legal card or row: the expected own points at the end of the game, the expected share
+    of the victory, and which of them the bot would choose.
+
+    A position is typed as words and card numbers: the rule set, players, your seat, the five rows
+    (cards oldest first, joined by hyphens), your hand and what else you know, as far as you know
+    it. In the row phase, revealed tells seat:card of the cards not yet placed.
+
+        base 4p seat 0 | rows 12-71 7 55-90-2 41 60 | hand 3 17 52 88
+        color 3p seat 1 | rows 12-71 7 5 41 60 | hand 3 17 88 | revealed 1:46 0:99
+    """
+
+    example: ClassVar[str] = (
+        'oxx advise "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88" --bot mc:1000'
+    )
+
+    position: str
+    """The position in quotes; or the path of a file with it, or - to read it from the input. The
+    JSON of view.to_dict() will do as well."""
+    bot: str = "mc:1000"
+    """The bot that is asked."""
+    deck: str = ""
+    """The deck, a shipped name or the path of a CSV; empty: the one the position names, else
+    balanced."""
+
+    def run(self) -> int:
+        import numpy as np
+
+        from oxx_env import advice, bots, notation, render
+
+        bots.make(self.bot)
+        view = notation.read_position(self._read(), self.deck or None)
+        options = advice.advise(view, self.bot, np.random.default_rng(self.seed))
+        color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        lines = [render.text(view, color=color), "", *_lines(options)]
+        lines.append(f"({self.bot}; {render.DIRECTION[view.rules]})")
+        self.report(self._data(view, options), "\n".join(lines))
+        return OK
+
+    def _read(self) -> str:
+        if self.position == "-":
+            return sys.stdin.read()
+        try:
+            is_file = Path(self.position).is_file()
+        except (OSError, ValueError):  # a text that is too long for a path
+            is_file = False
+        return Path(self.position).read_text(encoding="utf-8") if is_file else self.position
+
+    def _data(self, view: View, options: list[Option]) -> dict[str, Any]:
+        from oxx_env import notation
+
+        return {
+            "position": notation.to_text(view),
+            "bot": self.bot,
+            "seat": view.seat,
+            "phase": view.phase,
+            "actions": [option.to_dict() for option in options],
+            "choice": next(option.action for option in options if option.choice),
+        }
+
+
+def _lines(options: list[Option]) -> list[str]:
+    from oxx_env import advice
+
+    header, lines = advice.table(options)
+    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+    return [
+        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
+        for line in [header, *lines]
+    ]

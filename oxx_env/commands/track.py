@@ -1,0 +1,257 @@
+"""`oxx track`: the companion for a whole game at a real table."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+from oxx_env.commands import OK, Report, UserError
+
+if TYPE_CHECKING:
+    from oxx_env.terminal import Terminal
+    from oxx_env.tracker import Tracker
+
+HELP = """Type card numbers with blanks between them, or the number of a row (0 to 4), and Enter.
+u or undo    take the last entry back
+t or table   show the table again
+h or hint    what to do, asked again
+o or over    positive: no card can be placed any more, the game is over
+q or quit    stop (Ctrl-C and Ctrl-D too); the same command goes on from there"""
+
+
+@dataclass(kw_only=True)
+class Run(Report):
+    """Follow a real game: enter what you see, get advice at each of your decisions.
+
+    Enter the five row cards, your hand whenever you drew a new one, all cards of a round when they
+    are revealed, and the row where somebody had a choice; forced placements are done for you.
+    Everything is kept in the file at once, and the same command goes on from there.
+
+    Seats count from 0 in the order in which you will type the cards of a round.
+    """
+
+    example: ClassVar[str] = "oxx track game.json --players 4 --seat 0"
+
+    file: str
+    """The game: made if it does not exist, else gone on with (its players, rules, deck, seat)."""
+    players: int = 4
+    """Players at the table, you included, 2 to 10."""
+    rules: Literal["base", "color", "positive", "color+positive"] = "base"
+    """The rule set."""
+    deck: str = "balanced"
+    """The deck: a shipped name or the path of a CSV."""
+    seat: int = 0
+    """Your seat, from 0."""
+    bot: str = "mc:1000"
+    """The bot that gives advice."""
+    plain: bool = False
+    """For screen readers: plain sentences, colors as words, no layout."""
+
+    def run(self) -> int:
+        from oxx_env import bots
+        from oxx_env.terminal import Terminal
+        from oxx_env.tracker import Tracker
+
+        if bots.make(self.bot).needs_state:
+            raise UserError(f"--bot {self.bot} needs to see hidden cards and cannot give advice")
+        if Path(self.file).exists():
+            tracker = Tracker.load(self.file)
+            resumed = True
+        else:
+            tracker = Tracker(self.players, self.rules, self.deck, self.seat)
+            resumed = False
+        companion = Companion(tracker, self.file, self.bot, self.seed, Terminal(self.plain))
+        if self.json:
+            self.report(companion.data(), "")
+            return OK
+        tracker.save(self.file)  # a file that cannot be written: say so now
+        companion.follow(resumed)
+        return OK
+
+
+class Companion:
+    """Asks for what happened at the table and gives advice."""
+
+    def __init__(
+        self, tracker: Tracker, file: str, bot: str, seed: int, terminal: Terminal
+    ) -> None:
+        from oxx_env.rules import deck_cards
+
+        self.tracker, self.file = tracker, file
+        self.bot, self.seed, self.terminal = bot, seed, terminal
+        self.deck = deck_cards(tracker.decks[0])
+        self.names = [
+            "you" if seat == tracker.seat else f"seat {seat}" for seat in range(tracker.players)
+        ]
+
+    def data(self) -> dict[str, Any]:
+        """The state as plain JSON: what is expected, the view, and advice where one is due."""
+        tracker = self.tracker
+        known = tracker.expects not in ("rows", "hand")
+        options = self._advice() if self._own_decision() else []
+        return {
+            "file": self.file,
+            "expects": tracker.expects,
+            "view": tracker.view().to_dict() if known else None,
+            "bot": self.bot,
+            "advice": [option.to_dict() for option in options],
+        }
+
+    def follow(self, resumed: bool) -> None:
+        """Follow the game to its end, or until the person quits."""
+        from oxx_env.render import DIRECTION
+        from oxx_env.terminal import Quit
+
+        tracker, say = self.tracker, self.terminal.say
+        say(
+            f"{'Going on with' if resumed else 'Following'} a game of {tracker.rules} for "
+            f"{tracker.players}; you are seat {tracker.seat}; {DIRECTION[tracker.rules]}. "
+            "Type ? for help, q to quit."
+        )
+        show = True
+        try:
+            while tracker.expects != "over":
+                if show:
+                    self._show()
+                show = self._answer(self.terminal.ask(self._prompt()))
+        except (Quit, KeyboardInterrupt):
+            say(f"Good-bye. The game is kept in {self.file}.")
+            return
+        self._result()
+
+    # --- asking ---
+
+    def _prompt(self) -> str:
+        tracker = self.tracker
+        if tracker.expects == "rows":
+            return "The five row cards?"
+        if tracker.expects == "hand":
+            return f"Your hand, {tracker.hand_size} cards?"
+        if tracker.expects == "cards":
+            return f"Cards played, of {', '.join(self.names)}?"
+        seat, number = tracker.due
+        rows = ", ".join(map(str, tracker.legal_rows))
+        if seat == tracker.seat:
+            return f"Which row do you choose for {number}? ({rows})"
+        return f"Which row does {self.names[seat]} choose for {number}? ({rows})"
+
+    def _answer(self, answer: str) -> bool:
+        """Do what was typed; True if the state is another one now."""
+        from oxx_env.tracker import TrackError
+
+        say, word = self.terminal.say, answer.lower()
+        if word in ("?", "help"):
+            say(HELP)
+        elif word in ("t", "table"):
+            self._table()
+        elif word in ("h", "hint"):
+            self._hint()
+        else:
+            try:
+                if word in ("u", "undo"):
+                    say(f"Taken back: {self.tracker.undo()}.")
+                    self._told = 0
+                elif word in ("o", "over"):
+                    self.tracker.enter_over()
+                else:
+                    self._enter(answer)
+            except TrackError as error:
+                say(f"{str(error)[0].upper()}{str(error)[1:]}.")
+                return False
+            self.tracker.save(self.file)
+            return True
+        return False
+
+    def _enter(self, answer: str) -> None:
+        from oxx_env.tracker import TrackError
+
+        words = re.split(r"[\s,]+", answer)
+        if not all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+            what = repr(answer[:40]) if answer else "nothing"
+            raise TrackError(f"{what} is not understood; type numbers, or ? for help")
+        numbers = [int(word) for word in words]
+        tracker = self.tracker
+        if tracker.expects == "row":
+            if len(numbers) != 1:
+                raise TrackError("one row is asked for")
+            tracker.enter_row(numbers[0])
+            return
+        before = len(tracker.rounds)
+        {"rows": tracker.enter_rows, "hand": tracker.enter_hand, "cards": tracker.enter_cards}[
+            tracker.expects
+        ](numbers)
+        if len(tracker.rounds) > before:
+            self._told = 0
+
+    # --- telling ---
+
+    _told = 0  # placements of the last round already told
+
+    def _show(self) -> None:
+        """What happened since, the table, and advice where it is one's turn."""
+        self._tell()
+        if self.tracker.expects in ("rows", "hand"):
+            return
+        if self.tracker.expects == "cards" or self._own_decision():
+            self._table()
+        if self._own_decision():
+            self._hint()
+
+    def _table(self) -> None:
+        if self.tracker.expects in ("rows", "hand"):
+            self.terminal.say("The table is known when rows and hand are entered.")
+            return
+        self.terminal.show(self.tracker.view(), self.names)
+
+    def _tell(self) -> None:
+        from oxx_env.terminal import tell_placement
+
+        if not self.tracker.rounds:
+            return
+        placements = self.tracker.rounds[-1]["placements"]
+        for placement in placements[self._told :]:
+            name = self.names[placement[0]]
+            self.terminal.say(tell_placement(placement, name, self.tracker.rules, self.deck))
+        if len(placements) > self._told:
+            self.terminal.say()
+        self._told = len(placements)
+
+    def _own_decision(self) -> bool:
+        tracker = self.tracker
+        if tracker.expects == "row":
+            return tracker.due[0] == tracker.seat
+        return tracker.expects == "cards" and tracker.hand_size > 1
+
+    def _advice(self) -> list[Any]:
+        import numpy as np
+
+        from oxx_env import advice
+
+        rng = np.random.default_rng([self.seed, len(self.tracker.entries)])
+        return advice.advise(self.tracker.view(), self.bot, rng)
+
+    def _hint(self) -> None:
+        from oxx_env import advice
+
+        if not self._own_decision():
+            self.terminal.say("You have nothing to decide now.")
+            return
+        self.terminal.table(*advice.table(self._advice()))
+
+    def _result(self) -> None:
+        from oxx_env.render import DIRECTION
+
+        self._tell()
+        self.terminal.heading("Game over")
+        view = self.tracker.view()
+        best = max if "positive" in view.rules else min
+        lines = [
+            [name, str(points), "best" if points == best(view.scores) else ""]
+            for name, points in zip(self.names, view.scores, strict=True)
+        ]
+        self.terminal.table(["", "points", ""], lines)
+        if "positive" in view.rules:
+            self.terminal.say("Each head left in hands and draw piles still costs a point.")
+        self.terminal.say(f"{DIRECTION[view.rules][0].upper()}{DIRECTION[view.rules][1:]}.")
