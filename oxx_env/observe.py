@@ -26,20 +26,27 @@ from oxx_env.rules import (
     COLOR,
     HAND_SIZE,
     MAX_PLAYERS,
+    MIN_PLAYERS,
     N_COLORS,
     NO_CARD,
     NUMBERS,
-    POSITIVE,
     ROW_PHASE,
     ROWS,
+    SHOWN,
+    bits_of,
     color_count,
+    count_below,
     decides,
     heads_of,
+    is_positive,
     is_seen,
     legal_rows,
+    length_of,
     matching_rows,
-    overflows,
+    overflowing_rows,
     pile_cell,
+    popcount,
+    row_flags,
 )
 from oxx_env.views import PHASES, View
 
@@ -170,23 +177,15 @@ _SEATS, _SEAT = START["seats"], len(SEAT_FIELDS)
 _REVEALED, _REV = START["revealed"], len(REVEALED_FIELDS)
 _KNOWN, _RETURNED = START["known_hand"], START["returned"]
 
-_0, _1, _2, _4, _63 = (np.uint64(n) for n in (0, 1, 2, 4, 63))
-_FIVES, _THREES, _NIBBLES, _ONES, _56 = (
-    np.uint64(n)
-    for n in (0x5555555555555555, 0x3333333333333333, 0x0F0F0F0F0F0F0F0F, 0x0101010101010101, 56)
-)
+_1, _63 = np.uint64(1), np.uint64(63)
 _NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
 _NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
-_TENTHS = np.float32(0.1)
-
-
-@kernel
-def _popcount(word):
-    """Bits set in a uint64; the compiler knows this form and makes one instruction of it."""
-    word -= (word >> _1) & _FIVES
-    word = (word & _THREES) + ((word >> _2) & _THREES)
-    word = (word + (word >> _4)) & _NIBBLES
-    return np.int64((word * _ONES) >> _56)
+_BYTE = np.uint64(0xFF)
+# Dividing is slow and a quotient would not be exact either: everything is multiplied.
+_TENTH, _FIFTH, _SIXTH, _THIRD, _QUARTER = (np.float32(1 / n) for n in (10, 5, 6, 3, 4))
+_BY_8, _BY_20, _BY_24, _BY_30, _BY_40, _BY_60 = (np.float32(1 / n) for n in (8, 20, 24, 30, 40, 60))
+_BY_NUMBER = np.float32(1 / NUMBERS)
+_OTHERS = np.array([0, 0, *(1 / (players - 1) for players in range(2, 11))], np.float32)
 
 
 @kernel
@@ -201,145 +200,159 @@ def _write_colors(out, at, word, scale):
 
 
 @kernel
-def _fit_set(deck, colors, half):
-    """The numbers (half of the bit set) that show one of some colours, given as 6 bits."""
-    numbers = _0
+def _write_card(out, at, deck, number):
+    """Number, heads and colours of a card, SHOWN entries."""
+    shown = deck["shown"][number]
+    for index in range(SHOWN):
+        out[at + index] = shown[index]
+
+
+@kernel
+def _count(set0, set1):
+    """Members of a set of numbers."""
+    return popcount(set0) + popcount(set1)
+
+
+@kernel
+def _sharing(deck, number, set0, set1):
+    """The members of a set of numbers that share a colour with the card."""
+    sharing = deck["sharing"][np.int64(deck["fits"][number] & _63)]
+    return set0 & sharing[0], set1 & sharing[1]
+
+
+@kernel
+def _most_of_a_color(word):
+    """The most heads of one colour on a packed card or row."""
+    most = 0
     for color in range(N_COLORS):
-        if colors >> color & 1:
-            numbers |= deck["showing"][color, half]
-    return numbers
+        most = max(most, color_count(word, color))
+    return most
+
+
+@kernel
+def _unseen(game, seat):
+    """The numbers that are neither seen by all nor in the own hand."""
+    set0 = game["seen"][0]
+    set1 = game["seen"][1]
+    for slot in range(np.int64(game["hand_sizes"][seat])):
+        bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))
+        set0 |= bit0
+        set1 |= bit1
+    return ~set0 & _NUMBERS_LOW, ~set1 & _NUMBERS_HIGH
+
+
+@kernel
+def _card_at(game, seat, card):
+    """The number in a hand slot, or (last) the card being placed; NO_CARD if there is none."""
+    if card < HAND_SIZE:
+        return np.int64(game["hands"][seat, card])
+    # `revealed` is blank outside the row phase, but in it the placed cards stay in front.
+    return np.int64(game["revealed"][game["placed"]])
 
 
 @kernel
 def encode(game, deck, seat, out):
     """Write the seat's observation into `out` float32 [OBS], in place."""
-    third, fifth, sixth = np.float32(1 / 3), np.float32(1 / 5), np.float32(1 / 6)
-    by_number, quarter = np.float32(1 / NUMBERS), np.float32(1 / 4)
     for index in range(OBS):
         out[index] = np.float32(0)
-    players = np.int64(game["players"])
-    phase = np.int64(game["phase"])
-    in_row_phase = phase == ROW_PHASE
-    placed = np.int64(game["placed"])
-
-    out[_PHASE] = phase == CARD_PHASE
-    out[_PHASE + 1] = in_row_phase
-    out[_PHASE + 2] = decides(game, seat)
-    out[_RULES] = game["rules"] & COLOR != 0
-    out[_RULES + 1] = game["rules"] & POSITIVE != 0
-    out[_TABLE + players - 2] = np.float32(1)
-    to_come = np.int64(game["match_games"]) - np.int64(game["match_game"])
-    out[_MATCH] = min(np.float32(to_come) * _TENTHS, np.float32(HIGH))
-    out[_MATCH + 1] = min(np.float32(game["match_game"]) * _TENTHS, np.float32(HIGH))
-    out[_MATCH + 2] = to_come == 0
-
-    _encode_seats(game, deck, seat, out)
-
-    # Unseen: neither seen by all nor in the own hand.
-    unseen0 = ~game["seen"][0] & _NUMBERS_LOW
-    unseen1 = ~game["seen"][1] & _NUMBERS_HIGH
-    hand = np.int64(game["hand_sizes"][seat])
-    for slot in range(hand):
-        number = np.int64(game["hands"][seat, slot])
-        bit = ~(_1 << np.uint64(number & 63))
-        if number < 64:
-            unseen0 &= bit
-        else:
-            unseen1 &= bit
-    unseen = _popcount(unseen0) + _popcount(unseen1)
-    share = np.float32(1) / np.float32(max(unseen, 1))
-    out[_UNSEEN] = np.float32(unseen) * by_number
-    for color in range(N_COLORS):
-        showing = deck["showing"][color]
-        count = _popcount(unseen0 & showing[0]) + _popcount(unseen1 & showing[1])
-        out[_UNSEEN + 1 + color] = np.float32(count) * np.float32(1 / 40)
-    for heads in range(4):
-        worth = deck["worth"][heads]
-        count = _popcount(unseen0 & worth[0]) + _popcount(unseen1 & worth[1])
-        out[_UNSEEN + 1 + N_COLORS + heads] = np.float32(count) * np.float32(1 / 60)
-
-    # Rows.
-    for row in range(ROWS):
-        at = _ROWS + row * _ROW
-        size = np.int64(game["row_sizes"][row])
-        end = np.int64(game["rows"][row, size - 1])
-        end_word, row_word = deck["cards"][end], game["row_sums"][row]
-        out[at] = np.float32(end) * by_number
-        out[at + 1] = np.float32(heads_of(end_word)) * sixth
-        _write_colors(out, at + 2, end_word, third)
-        out[at + 8] = np.float32(size) * fifth
-        out[at + 9] = np.float32(heads_of(row_word)) * _TENTHS
-        _write_colors(out, at + 10, row_word, fifth)
-        colors = np.int64(deck["fits"][end] & _63)
-        fit0 = unseen0 & _fit_set(deck, colors, 0)
-        fit1 = unseen1 & _fit_set(deck, colors, 1)
-        out[at + 16] = np.float32(_popcount(fit0) + _popcount(fit1)) * share
-        # The pairs' share of unseen lower cards that fit the row, while its bit set is at hand.
-        for card in range(CARDS):
-            number = _card_at(game, seat, card, hand, in_row_phase, placed)
-            if number != NO_CARD:
-                count = _lower(fit0, fit1, number)
-                out[_PAIRS + (card * ROWS + row) * _PAIR + 5] = np.float32(count) * share
-
-    # Cards and (card, row) pairs.
+    unseen0, unseen1 = _unseen(game, seat)
+    share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
+    _encode_table(game, seat, out)
+    _encode_unseen(deck, unseen0, unseen1, out)
+    _encode_rows(game, deck, seat, unseen0, unseen1, share, out)
+    fitting = np.uint64(0)  # byte r: own cards that fit row r
     for card in range(CARDS):
-        number = _card_at(game, seat, card, hand, in_row_phase, placed)
-        if number == NO_CARD:
-            continue
-        word = deck["cards"][number]
-        at = _CARDS + card * _CARD
-        out[at] = np.float32(1)
-        out[at + 1] = np.float32(number) * by_number
-        out[at + 2] = np.float32(heads_of(word)) * sixth
-        _write_colors(out, at + 3, word, third)
-        out[at + 9] = np.float32(_lower(unseen0, unseen1, number)) * share
-        colors = np.int64(deck["fits"][number] & _63)
-        fit0 = unseen0 & _fit_set(deck, colors, 0)
-        fit1 = unseen1 & _fit_set(deck, colors, 1)
-        out[at + 10] = np.float32(_popcount(fit0) + _popcount(fit1)) * share
-        fitting = matching_rows(game, deck, number)
-        legal = legal_rows(game, deck, number)
-        for row in range(ROWS):
-            at = _PAIRS + (card * ROWS + row) * _PAIR
-            fits = fitting >> row & 1
-            out[at] = fits
-            out[at + 1] = legal >> row & 1
-            row_word = game["row_sums"][row]
-            takes = fits == 0 or overflows(game, deck, number, row)
-            if takes:
-                out[at + 2] = np.float32(heads_of(row_word)) * _TENTHS
-            after = word if takes else word + row_word
-            out[at + 3] = np.float32(np.int64(after >> _56)) * fifth
-            worst = 0
-            for color in range(N_COLORS):
-                worst = max(worst, color_count(after, color))
-            out[at + 4] = np.float32(worst) * sixth
+        number = _card_at(game, seat, card)
+        if number != NO_CARD:
+            _encode_card(game, deck, card, number, unseen0, unseen1, share, out)
             if card < HAND_SIZE:
-                out[_ROWS + row * _ROW + 17] += np.float32(fits) * quarter
-
-    if in_row_phase:
+                fitting += row_flags(game, deck, number)
+    for row in range(ROWS):
+        own = np.int64((fitting >> np.uint64(8 * row)) & _BYTE)
+        out[_ROWS + row * _ROW + 17] = np.float32(own) * _QUARTER
+    _encode_seats(game, seat, out)
+    if is_positive(game):
+        _encode_public_cards(game, deck, seat, out)
+    if game["phase"] == ROW_PHASE:
         _encode_revealed(game, deck, seat, out)
 
 
 @kernel
-def _card_at(game, seat, card, hand, in_row_phase, placed):
-    """The number in a hand slot, or (last) the card being placed; NO_CARD if there is none."""
-    if card < HAND_SIZE:
-        return np.int64(game["hands"][seat, card]) if card < hand else NO_CARD
-    return np.int64(game["revealed"][placed]) if in_row_phase else NO_CARD
+def _encode_table(game, seat, out):
+    phase = np.int64(game["phase"])
+    to_come = np.int64(game["match_games"]) - np.int64(game["match_game"])
+    out[_PHASE] = phase == CARD_PHASE
+    out[_PHASE + 1] = phase == ROW_PHASE
+    out[_PHASE + 2] = decides(game, seat)
+    out[_RULES] = game["rules"] & COLOR != 0
+    out[_RULES + 1] = is_positive(game)
+    out[_TABLE + np.int64(game["players"]) - MIN_PLAYERS] = np.float32(1)
+    out[_MATCH] = min(np.float32(to_come) * _TENTH, np.float32(HIGH))
+    out[_MATCH + 1] = min(np.float32(game["match_game"]) * _TENTH, np.float32(HIGH))
+    out[_MATCH + 2] = to_come == 0
 
 
 @kernel
-def _lower(set0, set1, number):
-    """Cards of a bit set with a lower number."""
-    below = (_1 << np.uint64(number & 63)) - _1
-    if number < 64:
-        return _popcount(set0 & below)
-    return _popcount(set0) + _popcount(set1 & below)
+def _encode_unseen(deck, unseen0, unseen1, out):
+    out[_UNSEEN] = np.float32(_count(unseen0, unseen1)) * _BY_NUMBER
+    for color in range(N_COLORS):
+        numbers = deck["showing"][color]
+        count = _count(unseen0 & numbers[0], unseen1 & numbers[1])
+        out[_UNSEEN + 1 + color] = np.float32(count) * _BY_40
+    for heads in range(4):
+        numbers = deck["worth"][heads]
+        count = _count(unseen0 & numbers[0], unseen1 & numbers[1])
+        out[_UNSEEN + 1 + N_COLORS + heads] = np.float32(count) * _BY_60
 
 
 @kernel
-def _encode_seats(game, deck, seat, out):
+def _encode_rows(game, deck, seat, unseen0, unseen1, share, out):
+    """The rows, and in the (card, row) pairs the share of unseen lower cards that fit the row."""
+    for row in range(ROWS):
+        size = np.int64(game["row_sizes"][row])
+        end = np.int64(game["rows"][row, size - 1])
+        word = game["row_sums"][row]
+        fit0, fit1 = _sharing(deck, end, unseen0, unseen1)
+        at = _ROWS + row * _ROW
+        _write_card(out, at, deck, end)
+        out[at + 8] = np.float32(size) * _FIFTH
+        out[at + 9] = np.float32(heads_of(word)) * _TENTH
+        _write_colors(out, at + 10, word, _FIFTH)
+        out[at + 16] = np.float32(_count(fit0, fit1)) * share
+        for card in range(CARDS):
+            number = _card_at(game, seat, card)
+            if number != NO_CARD:
+                lower = count_below(fit0, fit1, number)
+                out[_PAIRS + (card * ROWS + row) * _PAIR + 5] = np.float32(lower) * share
+
+
+@kernel
+def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
+    """One card by itself, and how it stands to each row."""
+    fit0, fit1 = _sharing(deck, number, unseen0, unseen1)
+    at = _CARDS + card * _CARD
+    out[at] = np.float32(1)
+    _write_card(out, at + 1, deck, number)
+    out[at + 9] = np.float32(count_below(unseen0, unseen1, number)) * share
+    out[at + 10] = np.float32(_count(fit0, fit1)) * share
+    word = deck["cards"][number]
+    legal = legal_rows(game, deck, number)
+    fitting = matching_rows(game, deck, number)
+    taking = overflowing_rows(game, deck, number) | ~fitting
+    for row in range(ROWS):
+        at = _PAIRS + (card * ROWS + row) * _PAIR
+        row_word = game["row_sums"][row]
+        takes = taking >> row & 1
+        after = word if takes else word + row_word
+        out[at] = np.float32(fitting >> row & 1)
+        out[at + 1] = np.float32(legal >> row & 1)
+        out[at + 2] = np.float32(takes * heads_of(row_word)) * _TENTH
+        out[at + 3] = np.float32(length_of(after)) * _FIFTH
+        out[at + 4] = np.float32(_most_of_a_color(after)) * _SIXTH
+
+
+@kernel
+def _encode_seats(game, seat, out):
     players = np.int64(game["players"])
     total = match_total = cards = 0
     fewest = NUMBERS
@@ -350,51 +363,60 @@ def _encode_seats(game, deck, seat, out):
         cards += left
         fewest = min(fewest, left)
     own = np.int64(game["hand_sizes"][seat])
-    out[_CLOCK] = np.float32(own + np.int64(game["pile_sizes"][seat])) * np.float32(1 / 24)
-    out[_CLOCK + 1] = np.float32(own) * np.float32(1 / 4)
-    out[_CLOCK + 2] = np.float32(fewest) * np.float32(1 / 24)
-    out[_CLOCK + 3] = np.float32(cards) * np.float32(1 / NUMBERS)
-    positive = game["rules"] & POSITIVE != 0
-    sign = np.float32(1 if positive else -1)
-    others = np.float32(1) / np.float32(players - 1)
-    for offset in range(players):
-        other = seat + offset
-        if other >= players:
-            other -= players
-        at = _SEATS + offset * _SEAT
+    out[_CLOCK] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
+    out[_CLOCK + 1] = np.float32(own) * _QUARTER
+    out[_CLOCK + 2] = np.float32(fewest) * _BY_24
+    out[_CLOCK + 3] = np.float32(cards) * _BY_NUMBER
+    sign = np.float32(1 if is_positive(game) else -1)
+    others = _OTHERS[players]
+    for other in range(players):
+        offset = other - seat
+        if offset < 0:
+            offset += players
         points = np.int64(game["points"][other])
         before = np.int64(game["match_points"][other])
+        hand = np.float32(game["hand_sizes"][other])
+        pile = np.float32(game["pile_sizes"][other])
         relative = sign * (np.float32(points) - np.float32(total - points) * others)
         match_relative = sign * (np.float32(before) - np.float32(match_total - before) * others)
+        at = _SEATS + offset * _SEAT
         out[at] = np.float32(1)
-        out[at + 1] = _clip(np.float32(points) * np.float32(1 / 30))
-        out[at + 2] = _clip(relative * np.float32(1 / 30))
-        out[at + 3] = _clip(match_relative * np.float32(1 / 60))
-        out[at + 4] = np.float32(game["hand_sizes"][other]) * np.float32(1 / 4)
-        out[at + 5] = np.float32(game["pile_sizes"][other]) * np.float32(1 / 20)
-        if positive:
-            _encode_public_cards(game, deck, other, offset, out)
+        out[at + 1] = _clip(np.float32(points) * _BY_30)
+        out[at + 2] = _clip(relative * _BY_30)
+        out[at + 3] = _clip(match_relative * _BY_60)
+        out[at + 4] = hand * _QUARTER
+        out[at + 5] = pile * _BY_20
 
 
 @kernel
-def _encode_public_cards(game, deck, other, offset, out):
-    """`positive`: cards everybody knows to be under the seat's pile or in its hand."""
-    at = _SEATS + offset * _SEAT
-    sixth = np.float32(1 / 6)
-    for position in range(np.int64(game["pile_sizes"][other])):
-        number = np.int64(game["piles"][pile_cell(game, other, position)])
-        if number != NO_CARD and is_seen(game, number):
-            out[at + 6] += np.float32(1 / 8)
-            for color in range(N_COLORS):
-                count = np.float32(color_count(deck["cards"][number], color))
-                out[_RETURNED + offset * N_COLORS + color] += count * sixth
-    for slot in range(np.int64(game["hand_sizes"][other])):
-        number = np.int64(game["hands"][other, slot])
-        if number != NO_CARD and is_seen(game, number):
-            out[at + 7] += np.float32(1 / 4)
-            for color in range(N_COLORS):
-                count = np.float32(color_count(deck["cards"][number], color))
-                out[_KNOWN + offset * N_COLORS + color] += count * sixth
+def _encode_public_cards(game, deck, seat, out):
+    """`positive`: cards everybody knows to be under the seats' piles or in their hands."""
+    players = np.int64(game["players"])
+    for other in range(players):
+        offset = other - seat
+        if offset < 0:
+            offset += players
+        at = _SEATS + offset * _SEAT
+        # Returned cards are the last of the pile.
+        position = np.int64(game["pile_sizes"][other]) - 1
+        while position >= 0:
+            number = np.int64(game["piles"][pile_cell(game, other, position)])
+            if not is_seen(game, number):
+                break
+            out[at + 6] += _BY_8
+            _add_colors(out, _RETURNED + offset * N_COLORS, deck["cards"][number])
+            position -= 1
+        for slot in range(np.int64(game["hand_sizes"][other])):
+            number = np.int64(game["hands"][other, slot])
+            if is_seen(game, number):
+                out[at + 7] += _QUARTER
+                _add_colors(out, _KNOWN + offset * N_COLORS, deck["cards"][number])
+
+
+@kernel
+def _add_colors(out, at, word):
+    for color in range(N_COLORS):
+        out[at + color] += np.float32(color_count(word, color)) * _SIXTH
 
 
 @kernel
@@ -402,28 +424,35 @@ def _encode_revealed(game, deck, seat, out):
     """The revealed cards still to be placed, in order; what follows the first fits where?"""
     players = np.int64(game["players"])
     placed = np.int64(game["placed"])
+    fitting = np.uint64(0)  # byte r: cards still to follow that fit row r
     for place in range(placed, players):
         number = np.int64(game["revealed"][place])
         owner = np.int64(game["revealed_by"][place])
         offset = owner - seat
         if offset < 0:
             offset += players
+        shown = deck["shown"][number]
         at = _REVEALED + (place - placed) * _REV
         out[at] = np.float32(1)
         out[at + 1] = owner == seat
-        out[at + 2] = np.float32(offset) * _TENTHS
-        out[at + 3] = np.float32(number) * np.float32(1 / NUMBERS)
-        _write_colors(out, at + 4, deck["cards"][number], np.float32(1 / 3))
+        out[at + 2] = np.float32(offset) * _TENTH
+        out[at + 3] = shown[0]
+        for color in range(N_COLORS):
+            out[at + 4 + color] = shown[2 + color]
         out[_SEATS + offset * _SEAT + 8] = np.float32(1)
         if place > placed:
-            fitting = matching_rows(game, deck, number)
-            for row in range(ROWS):
-                out[_ROWS + row * _ROW + 18] += np.float32(fitting >> row & 1) * np.float32(0.2)
-            colors = deck["fits"][number] & _63
-            for card in range(CARDS):
-                other = _card_at(game, seat, card, np.int64(game["hand_sizes"][seat]), True, placed)
-                if other != NO_CARD and deck["fits"][other] & colors:
-                    out[_CARDS + card * _CARD + 11] += np.float32(0.2)
+            fitting += row_flags(game, deck, number)
+    for row in range(ROWS):
+        count = np.int64((fitting >> np.uint64(8 * row)) & _BYTE)
+        out[_ROWS + row * _ROW + 18] = np.float32(count) * _FIFTH
+    for card in range(CARDS):
+        number = _card_at(game, seat, card)
+        if number != NO_CARD:
+            colors = deck["fits"][number]
+            count = 0
+            for place in range(placed + 1, players):
+                count += deck["fits"][np.int64(game["revealed"][place])] & colors != np.uint64(0)
+            out[_CARDS + card * _CARD + 11] = np.float32(count) * _FIFTH
 
 
 @kernel

@@ -28,6 +28,7 @@ Deck = Any  # one record of dtype DECK
 # --- vocabulary ---------------------------------------------------------------------------------
 
 N_COLORS = len(COLORS)
+SHOWN = 2 + N_COLORS  # what an observation tells of a card
 ROWS = 5
 HAND_SIZE = 4
 MIN_PLAYERS, MAX_PLAYERS = 2, 10
@@ -89,7 +90,9 @@ DECK = np.dtype(
         ("cards", "u8", (NUMBERS + 1,)),  # packed card by number
         ("fits", "u8", (NUMBERS + 1,)),  # its colours as a bit set, repeated once a row
         ("showing", "u8", (N_COLORS, 2)),  # bit set of the numbers that show the colour
+        ("sharing", "u8", (1 << N_COLORS, 2)),  # the numbers that show one of a set of colours
         ("worth", "u8", (4, 2)),  # bit sets of the numbers with 1, 2, 3, more heads
+        ("shown", "f4", (NUMBERS + 1, SHOWN)),  # number/110, heads/6, heads of each colour/3
     ]
 )
 
@@ -110,6 +113,11 @@ def deck_record(heads: NDArray[np.integer[Any]]) -> NDArray[np.void]:
         deck[0]["cards"][number] = word
         deck[0]["fits"][number] = colors * 0x0101010101
         deck[0]["worth"][min(total, 4) - 1, number >> 6] |= bit
+        deck[0]["shown"][number] = [number / NUMBERS, total / 6, *(count / 3 for count in card)]
+    for colors in range(1 << N_COLORS):
+        for color in range(N_COLORS):
+            if colors >> color & 1:
+                deck[0]["sharing"][colors] |= deck[0]["showing"][color]
     return deck
 
 
@@ -304,11 +312,16 @@ def is_positive(game):
 
 
 @kernel
+def row_flags(game, deck, number):
+    """R6: a word whose byte r is 1 if the end card of row r shares a colour with the card."""
+    shared = game["row_ends"] & deck["fits"][number]
+    return ((shared + _ROW_BYTES) & _ROW_FLAGS) >> _7
+
+
+@kernel
 def matching_rows(game, deck, number):
     """R6: the rows whose end card shares a colour with the card, as a set of 5 bits."""
-    shared = game["row_ends"] & deck["fits"][number]
-    flags = (shared + _ROW_BYTES) & _ROW_FLAGS
-    return np.int64(((flags >> _7) * _GATHER) >> _56)
+    return np.int64((row_flags(game, deck, number) * _GATHER) >> _56)
 
 
 @kernel
