@@ -20,11 +20,14 @@ from numpy.typing import ArrayLike, NDArray
 
 from oxx_env.cards import COLORS
 from oxx_env.jit import kernel
+from oxx_env.words import largest_byte
 from oxx_env.rules import (
     CARD_PHASE,
     CARDS_DEALT,
     COLOR,
     HAND_SIZE,
+    HEADS_BYTE,
+    LENGTH_BYTE,
     MAX_PLAYERS,
     MIN_PLAYERS,
     N_COLORS,
@@ -32,12 +35,9 @@ from oxx_env.rules import (
     NUMBERS,
     ROW_PHASE,
     ROWS,
-    SHOWN,
     bits_of,
-    color_count,
     count_below,
     decides,
-    heads_of,
     is_positive,
     is_seen,
     legal_rows,
@@ -181,9 +181,13 @@ _1, _63 = np.uint64(1), np.uint64(63)
 _NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
 _NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
 _BYTE = np.uint64(0xFF)
-# Dividing is slow and a quotient would not be exact either: everything is multiplied.
-_TENTH, _FIFTH, _SIXTH, _THIRD, _QUARTER = (np.float32(1 / n) for n in (10, 5, 6, 3, 4))
-_BY_8, _BY_20, _BY_24, _BY_30, _BY_40, _BY_60 = (np.float32(1 / n) for n in (8, 20, 24, 30, 40, 60))
+_COLOR_BYTES = np.uint64(0xFFFFFFFFFFFF)
+# A byte of a packed word as a float: one load, where converting and multiplying are three steps.
+_FLOATS, _QUARTERS, _FIFTHS, _SIXTHS, _TENTHS, _TWENTIETHS = (
+    np.arange(256, dtype=np.float32) * np.float32(1 / n) for n in (1, 4, 5, 6, 10, 20)
+)
+_TENTH, _FIFTH, _QUARTER = (np.float32(1 / n) for n in (10, 5, 4))
+_BY_8, _BY_24, _BY_30, _BY_40, _BY_60 = (np.float32(1 / n) for n in (8, 24, 30, 40, 60))
 _BY_NUMBER = np.float32(1 / NUMBERS)
 _OTHERS = np.array([0, 0, *(1 / (players - 1) for players in range(2, 11))], np.float32)
 
@@ -194,17 +198,20 @@ def _clip(value):
 
 
 @kernel
-def _write_colors(out, at, word, scale):
-    for color in range(N_COLORS):
-        out[at + color] = np.float32(color_count(word, color)) * scale
+def _byte(word, index):
+    """A byte of a packed word, as the index into a table of floats."""
+    return (word >> np.uint64(8 * index)) & _BYTE
 
 
 @kernel
 def _write_card(out, at, deck, number):
     """Number, heads and colours of a card, SHOWN entries."""
     shown = deck["shown"][number]
-    for index in range(SHOWN):
-        out[at + index] = shown[index]
+    # All is loaded before anything is stored: so the compiler moves it as one piece.
+    a, b, c, d = shown[0], shown[1], shown[2], shown[3]
+    e, f, g, h = shown[4], shown[5], shown[6], shown[7]
+    out[at], out[at + 1], out[at + 2], out[at + 3] = a, b, c, d
+    out[at + 4], out[at + 5], out[at + 6], out[at + 7] = e, f, g, h
 
 
 @kernel
@@ -223,10 +230,7 @@ def _sharing(deck, number, set0, set1):
 @kernel
 def _most_of_a_color(word):
     """The most heads of one colour on a packed card or row."""
-    most = 0
-    for color in range(N_COLORS):
-        most = max(most, color_count(word, color))
-    return most
+    return largest_byte(word & _COLOR_BYTES)
 
 
 @kernel
@@ -268,8 +272,7 @@ def encode(game, deck, seat, out):
             if card < HAND_SIZE:
                 fitting += row_flags(game, deck, number)
     for row in range(ROWS):
-        own = np.int64((fitting >> np.uint64(8 * row)) & _BYTE)
-        out[_ROWS + row * _ROW + 17] = np.float32(own) * _QUARTER
+        out[_ROWS + row * _ROW + 17] = _QUARTERS[_byte(fitting, row)]
     _encode_seats(game, seat, out)
     if is_positive(game):
         _encode_public_cards(game, deck, seat, out)
@@ -309,26 +312,28 @@ def _encode_unseen(deck, unseen0, unseen1, out):
 def _encode_rows(game, deck, seat, unseen0, unseen1, share, out):
     """The rows, and in the (card, row) pairs the share of unseen lower cards that fit the row."""
     for row in range(ROWS):
-        size = np.int64(game["row_sizes"][row])
-        end = np.int64(game["rows"][row, size - 1])
         word = game["row_sums"][row]
+        end = np.int64(game["rows"][row, length_of(word) - 1])
         fit0, fit1 = _sharing(deck, end, unseen0, unseen1)
         at = _ROWS + row * _ROW
         _write_card(out, at, deck, end)
-        out[at + 8] = np.float32(size) * _FIFTH
-        out[at + 9] = np.float32(heads_of(word)) * _TENTH
-        _write_colors(out, at + 10, word, _FIFTH)
+        out[at + 8] = _FIFTHS[_byte(word, LENGTH_BYTE)]
+        out[at + 9] = _TENTHS[_byte(word, HEADS_BYTE)]
+        for color in range(N_COLORS):
+            out[at + 10 + color] = _FIFTHS[_byte(word, color)]
         out[at + 16] = np.float32(_count(fit0, fit1)) * share
         for card in range(CARDS):
             number = _card_at(game, seat, card)
             if number != NO_CARD:
-                lower = count_below(fit0, fit1, number)
+                lower = count_below(fit0, fit1, number & 127)
                 out[_PAIRS + (card * ROWS + row) * _PAIR + 5] = np.float32(lower) * share
 
 
 @kernel
 def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
     """One card by itself, and how it stands to each row."""
+    card &= 7  # tells the compiler that no index is negative
+    number &= 127
     fit0, fit1 = _sharing(deck, number, unseen0, unseen1)
     at = _CARDS + card * _CARD
     out[at] = np.float32(1)
@@ -336,19 +341,20 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
     out[at + 9] = np.float32(count_below(unseen0, unseen1, number)) * share
     out[at + 10] = np.float32(_count(fit0, fit1)) * share
     word = deck["cards"][number]
-    legal = legal_rows(game, deck, number)
-    fitting = matching_rows(game, deck, number)
-    taking = overflowing_rows(game, deck, number) | ~fitting
+    legal = np.uint64(legal_rows(game, deck, number))
+    fitting = np.uint64(matching_rows(game, deck, number))
+    taking = np.uint64(overflowing_rows(game, deck, number)) | ~fitting
+    at = _PAIRS + card * (ROWS * _PAIR)
     for row in range(ROWS):
-        at = _PAIRS + (card * ROWS + row) * _PAIR
+        bit = np.uint64(row)
         row_word = game["row_sums"][row]
-        takes = taking >> row & 1
-        after = word if takes else word + row_word
-        out[at] = np.float32(fitting >> row & 1)
-        out[at + 1] = np.float32(legal >> row & 1)
-        out[at + 2] = np.float32(takes * heads_of(row_word)) * _TENTH
-        out[at + 3] = np.float32(length_of(after)) * _FIFTH
-        out[at + 4] = np.float32(_most_of_a_color(after)) * _SIXTH
+        heads_taken = _byte(row_word, HEADS_BYTE) * ((taking >> bit) & _1)
+        after = word if (taking >> bit) & _1 else word + row_word
+        out[at + row * _PAIR] = _FLOATS[(fitting >> bit) & _1]
+        out[at + row * _PAIR + 1] = _FLOATS[(legal >> bit) & _1]
+        out[at + row * _PAIR + 2] = _TENTHS[heads_taken]
+        out[at + row * _PAIR + 3] = _FIFTHS[_byte(after, LENGTH_BYTE)]
+        out[at + row * _PAIR + 4] = _SIXTHS[_most_of_a_color(after)]
 
 
 @kernel
@@ -371,21 +377,24 @@ def _encode_seats(game, seat, out):
     others = _OTHERS[players]
     for other in range(players):
         offset = other - seat
-        if offset < 0:
-            offset += players
+        offset = (offset + players if offset < 0 else offset) & 15
         points = np.int64(game["points"][other])
-        before = np.int64(game["match_points"][other])
-        hand = np.float32(game["hand_sizes"][other])
-        pile = np.float32(game["pile_sizes"][other])
+        hand = _QUARTERS[game["hand_sizes"][other]]
+        pile = _TWENTIETHS[game["pile_sizes"][other]]
         relative = sign * (np.float32(points) - np.float32(total - points) * others)
-        match_relative = sign * (np.float32(before) - np.float32(match_total - before) * others)
         at = _SEATS + offset * _SEAT
         out[at] = np.float32(1)
         out[at + 1] = _clip(np.float32(points) * _BY_30)
         out[at + 2] = _clip(relative * _BY_30)
-        out[at + 3] = _clip(match_relative * _BY_60)
-        out[at + 4] = hand * _QUARTER
-        out[at + 5] = pile * _BY_20
+        out[at + 4] = hand
+        out[at + 5] = pile
+    if game["match_game"] > 1:
+        for other in range(players):
+            offset = other - seat
+            offset = offset + players if offset < 0 else offset
+            before = np.int64(game["match_points"][other])
+            relative = sign * (np.float32(before) - np.float32(match_total - before) * others)
+            out[_SEATS + offset * _SEAT + 3] = _clip(relative * _BY_60)
 
 
 @kernel
@@ -416,7 +425,7 @@ def _encode_public_cards(game, deck, seat, out):
 @kernel
 def _add_colors(out, at, word):
     for color in range(N_COLORS):
-        out[at + color] += np.float32(color_count(word, color)) * _SIXTH
+        out[at + color] += _SIXTHS[_byte(word, color)]
 
 
 @kernel
@@ -443,8 +452,7 @@ def _encode_revealed(game, deck, seat, out):
         if place > placed:
             fitting += row_flags(game, deck, number)
     for row in range(ROWS):
-        count = np.int64((fitting >> np.uint64(8 * row)) & _BYTE)
-        out[_ROWS + row * _ROW + 18] = np.float32(count) * _FIFTH
+        out[_ROWS + row * _ROW + 18] = _FIFTHS[_byte(fitting, row)]
     for card in range(CARDS):
         number = _card_at(game, seat, card)
         if number != NO_CARD:

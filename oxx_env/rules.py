@@ -129,6 +129,7 @@ def deck_cards(deck: np.void) -> list[list[int]]:
 
 # --- packed cards and small sets ----------------------------------------------------------------
 
+HEADS_BYTE, LENGTH_BYTE = 6, 7
 _BYTE = np.uint64(0xFF)
 _ONE = np.uint64(1)
 _SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each colour's byte
