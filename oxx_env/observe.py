@@ -20,7 +20,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from oxx_env.cards import COLORS
 from oxx_env.jit import kernel
-from oxx_env.words import largest_byte
 from oxx_env.rules import (
     CARD_PHASE,
     CARDS_DEALT,
@@ -35,8 +34,8 @@ from oxx_env.rules import (
     NUMBERS,
     ROW_PHASE,
     ROWS,
+    below,
     bits_of,
-    count_below,
     decides,
     is_positive,
     is_seen,
@@ -49,6 +48,7 @@ from oxx_env.rules import (
     row_flags,
 )
 from oxx_env.views import PHASES, View
+from oxx_env.words import largest_byte
 
 OBSERVATION_VERSION = 1
 LOW, HIGH = -8.0, 8.0
@@ -263,21 +263,11 @@ def encode(game, deck, seat, out):
     share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
     _encode_table(game, seat, out)
     _encode_unseen(deck, unseen0, unseen1, out)
-    _encode_rows(game, deck, seat, unseen0, unseen1, share, out)
-    fitting = np.uint64(0)  # byte r: own cards that fit row r
-    for card in range(CARDS):
-        number = _card_at(game, seat, card)
-        if number != NO_CARD:
-            _encode_card(game, deck, card, number, unseen0, unseen1, share, out)
-            if card < HAND_SIZE:
-                fitting += row_flags(game, deck, number)
-    for row in range(ROWS):
-        out[_ROWS + row * _ROW + 17] = _QUARTERS[_byte(fitting, row)]
+    _encode_rows(game, deck, unseen0, unseen1, share, out)
+    _encode_cards(game, deck, seat, unseen0, unseen1, share, out)
     _encode_seats(game, seat, out)
-    if is_positive(game):
-        _encode_public_cards(game, deck, seat, out)
-    if game["phase"] == ROW_PHASE:
-        _encode_revealed(game, deck, seat, out)
+    _encode_public_cards(game, deck, seat, out)
+    _encode_revealed(game, deck, seat, out)
 
 
 @kernel
@@ -309,8 +299,7 @@ def _encode_unseen(deck, unseen0, unseen1, out):
 
 
 @kernel
-def _encode_rows(game, deck, seat, unseen0, unseen1, share, out):
-    """The rows, and in the (card, row) pairs the share of unseen lower cards that fit the row."""
+def _encode_rows(game, deck, unseen0, unseen1, share, out):
     for row in range(ROWS):
         word = game["row_sums"][row]
         end = np.int64(game["rows"][row, length_of(word) - 1])
@@ -322,11 +311,22 @@ def _encode_rows(game, deck, seat, unseen0, unseen1, share, out):
         for color in range(N_COLORS):
             out[at + 10 + color] = _FIFTHS[_byte(word, color)]
         out[at + 16] = np.float32(_count(fit0, fit1)) * share
-        for card in range(CARDS):
-            number = _card_at(game, seat, card)
-            if number != NO_CARD:
-                lower = count_below(fit0, fit1, number & 127)
-                out[_PAIRS + (card * ROWS + row) * _PAIR + 5] = np.float32(lower) * share
+
+
+@kernel
+def _encode_cards(game, deck, seat, unseen0, unseen1, share, out):
+    """The cards that are there, and the rows' counts of own cards that fit."""
+    fitting = np.uint64(0)  # byte r: own cards that fit row r
+    for card in range(HAND_SIZE):
+        number = np.int64(game["hands"][seat, card])
+        if number != NO_CARD:
+            _encode_card(game, deck, card, number, unseen0, unseen1, share, out)
+            fitting += row_flags(game, deck, number)
+    for row in range(ROWS):
+        out[_ROWS + row * _ROW + 17] = _QUARTERS[_byte(fitting, row)]
+    if game["phase"] == ROW_PHASE:
+        number = np.int64(game["revealed"][game["placed"]])
+        _encode_card(game, deck, HAND_SIZE, number, unseen0, unseen1, share, out)
 
 
 @kernel
@@ -335,10 +335,13 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
     card &= 7  # tells the compiler that no index is negative
     number &= 127
     fit0, fit1 = _sharing(deck, number, unseen0, unseen1)
+    lower0, lower1 = below(number)
+    lower0 &= unseen0
+    lower1 &= unseen1
     at = _CARDS + card * _CARD
     out[at] = np.float32(1)
     _write_card(out, at + 1, deck, number)
-    out[at + 9] = np.float32(count_below(unseen0, unseen1, number)) * share
+    out[at + 9] = np.float32(_count(lower0, lower1)) * share
     out[at + 10] = np.float32(_count(fit0, fit1)) * share
     word = deck["cards"][number]
     legal = np.uint64(legal_rows(game, deck, number))
@@ -355,6 +358,9 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
         out[at + row * _PAIR + 2] = _TENTHS[heads_taken]
         out[at + row * _PAIR + 3] = _FIFTHS[_byte(after, LENGTH_BYTE)]
         out[at + row * _PAIR + 4] = _SIXTHS[_most_of_a_color(after)]
+        sharing = deck["sharing"][_byte(game["row_ends"], row) & _63]
+        lower = _count(lower0 & sharing[0], lower1 & sharing[1])
+        out[at + row * _PAIR + 5] = np.float32(lower) * share
 
 
 @kernel
@@ -400,6 +406,8 @@ def _encode_seats(game, seat, out):
 @kernel
 def _encode_public_cards(game, deck, seat, out):
     """`positive`: cards everybody knows to be under the seats' piles or in their hands."""
+    if not is_positive(game):
+        return
     players = np.int64(game["players"])
     for other in range(players):
         offset = other - seat
@@ -431,6 +439,8 @@ def _add_colors(out, at, word):
 @kernel
 def _encode_revealed(game, deck, seat, out):
     """The revealed cards still to be placed, in order; what follows the first fits where?"""
+    if game["phase"] != ROW_PHASE:
+        return
     players = np.int64(game["players"])
     placed = np.int64(game["placed"])
     fitting = np.uint64(0)  # byte r: cards still to follow that fit row r

@@ -215,11 +215,18 @@ def bits_of(number):
 
 
 @kernel
+def below(number):
+    """The set of all lower numbers (and 0), as two words."""
+    high = np.uint64(0) - np.uint64(number >> 6)  # all bits from 64 on
+    lower = (_ONE << np.uint64(number & 63)) - _ONE
+    return lower | high, lower & high
+
+
+@kernel
 def count_below(set0, set1, number):
     """Members of a set of numbers that are lower than the number."""
-    high = np.uint64(0) - np.uint64(number >> 6)  # all bits from 64 on
-    below = (_ONE << np.uint64(number & 63)) - _ONE
-    return popcount(set0 & (below | high)) + popcount(set1 & below & high)
+    lower0, lower1 = below(number)
+    return popcount(set0 & lower0) + popcount(set1 & lower1)
 
 
 # --- several cells as one word ------------------------------------------------------------------

@@ -27,6 +27,7 @@ from oxx_env.rules import (
     ROW_PHASE,
     ROWS,
     RULE_SETS,
+    bits_of,
     decides,
     deck_cards,
     draw,
@@ -72,31 +73,28 @@ def determinise(game, seat):
     Cards seen by all, the own hand and known hand cards stay; the rest is dealt over the other
     hands, the draw piles and (what is left) the box.
     """
-    # `picks` of the next fillings would need an array of their own: the unseen numbers are shuffled
-    # by drawing the k-th still undealt one from a bit set, which allocates nothing.
-    left0 = ~game["seen"][0] & np.uint64(0xFFFFFFFFFFFFFFFE)
-    left1 = ~game["seen"][1] & np.uint64((1 << (NUMBERS - 63)) - 1)
+    left0 = game["seen"][0]
+    left1 = game["seen"][1]
     for slot in range(np.int64(game["hand_sizes"][seat])):
-        number = np.int64(game["hands"][seat, slot])
-        bit = np.uint64(1) << np.uint64(number & 63)
-        if number < 64:
-            left0 &= ~bit
-        else:
-            left1 &= ~bit
-    unseen = np.empty(NUMBERS, np.uint8)
-    count = 0
+        bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))
+        left0 |= bit0
+        left1 |= bit1
+    # The free cells of `taken` hold the unseen numbers meanwhile; there is room: both together are
+    # at most all cards but the five in the rows.
+    first = np.int64(game["taken_count"])
+    count = first
     for number in range(1, NUMBERS + 1):
         word = left0 if number < 64 else left1
-        if (word >> np.uint64(number & 63)) & np.uint64(1):
-            unseen[count] = number
-            count += 1
+        game["taken"][count] = number
+        count += np.int64((~word >> np.uint64(number & 63)) & np.uint64(1))
+    last = count
     for other in range(np.int64(game["players"])):
         if other != seat:
             size = np.int64(game["hand_sizes"][other])
             for slot in range(size):
                 if game["hands"][other, slot] == NO_CARD:
-                    count = _deal_one(game, unseen, count)
-                    game["hands"][other, slot] = unseen[count]
+                    count -= 1
+                    game["hands"][other, slot] = _deal_one(game, first, count)
             for slot in range(1, size):  # ascending again
                 number = game["hands"][other, slot]
                 place = slot
@@ -107,18 +105,19 @@ def determinise(game, seat):
         for position in range(np.int64(game["pile_sizes"][other])):
             cell = pile_cell(game, other, position)
             if game["piles"][cell] == NO_CARD:
-                count = _deal_one(game, unseen, count)
-                game["piles"][cell] = unseen[count]
+                count -= 1
+                game["piles"][cell] = _deal_one(game, first, count)
+    for index in range(first, last + 1):
+        game["taken"][index] = NO_CARD
 
 
 @kernel
-def _deal_one(game, unseen, count):
-    """Draw one of the first `count` unseen numbers; it is at `unseen[count - 1]` afterwards."""
-    index = draw(game, count)
-    number = unseen[index]
-    unseen[index] = unseen[count - 1]
-    unseen[count - 1] = number
-    return count - 1
+def _deal_one(game, first, last):
+    """Draw one of the unseen numbers in the cells `first` to `last`; the last takes its place."""
+    index = first + draw(game, last - first + 1)
+    number = game["taken"][index]
+    game["taken"][index] = game["taken"][last]
+    return number
 
 
 @kernel

@@ -23,9 +23,7 @@ def _largest_byte(typingctx, word):  # type: ignore[no-untyped-def]
             ir.FunctionType(ir.IntType(8), [lanes]),
             "llvm.vector.reduce.umax.v8i8",
         )
-        return builder.zext(
-            builder.call(reduce, [builder.bitcast(args[0], lanes)]), ir.IntType(64)
-        )
+        return builder.zext(builder.call(reduce, [builder.bitcast(args[0], lanes)]), ir.IntType(64))
 
     return types.uint64(types.uint64), codegen
 
