@@ -225,6 +225,10 @@ def load_config(path: Path) -> Config:
 # --- the loop -----------------------------------------------------------------------------------
 
 
+class Stopped(Exception):
+    """A signal asked the run to end."""
+
+
 class Progress(BaseCallback):
     """Progress bar, evaluation against `greedy`, saved states; ends the run on a signal."""
 
@@ -232,7 +236,8 @@ class Progress(BaseCallback):
         super().__init__()
         self.run = run
         self.stopped = False
-        self.next_stop = run.decisions + run.config.eval_every
+        every = run.config.eval_every
+        self.next_look = (run.decisions // every + 1) * every
 
     def _on_training_start(self) -> None:
         config = self.run.config
@@ -241,21 +246,27 @@ class Progress(BaseCallback):
             total=config.decisions, initial=self.run.decisions, unit="dec", unit_scale=True
         )
 
-    def _on_step(self) -> bool:
+    def _on_rollout_start(self) -> None:
+        # The moment between two updates: all samples counted so far have been learned from.
         run = self.run
         run.seconds = time.monotonic() - self.started
-        self.bar.update(self.num_timesteps - self.bar.n)
-        self.logger.record("time/decisions_per_second", self.num_timesteps / run.seconds)
-        if self.num_timesteps >= self.next_stop:
-            self.next_stop += run.config.eval_every
+        if run.decisions:
+            self.logger.record("time/decisions_per_second", run.decisions / run.seconds)
+        if run.decisions >= self.next_look:
+            self.next_look += run.config.eval_every
             self.evaluate()
             run.save()
-        return not self.stopped
+        if self.stopped:
+            raise Stopped
+
+    def _on_step(self) -> bool:
+        self.bar.update(self.num_timesteps - self.bar.n)
+        return True
 
     def evaluate(self) -> None:
         """Win share against `greedy`, at every table size, without search or sampling."""
         run, config = self.run, self.run.config
-        result: dict[str, Any] = {"decisions": self.num_timesteps}
+        result: dict[str, Any] = {"decisions": run.decisions}
         for players in config.players:
             share, points = duel(
                 run.learner.network.weights(),
@@ -290,13 +301,18 @@ def learn(run: Run) -> bool:
     handlers = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
+    except Stopped:
+        progress.bar.close()
+        if run.learner.behaviour is not None:
+            run.save()
+        return False
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if not progress.stopped:
-        progress.evaluate()
+    run.seconds = time.monotonic() - progress.started
+    progress.evaluate()
     run.save()
-    return not progress.stopped
+    return True
 
 
 # --- the report ---------------------------------------------------------------------------------
