@@ -12,22 +12,19 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
-from oxx_env.engine import GREEDY, play_out
+from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.jit import kernel
 from oxx_env.rules import (
     ACTIONS,
-    FIRST_ROW,
     GAME,
     HAND_SIZE,
     NO_CARD,
     NUMBERS,
-    OVER,
     PASS,
     act,
     draw,
@@ -240,6 +237,11 @@ def _list_unseen(views, unseen):
 
 
 @kernel
+def _deal_hidden(views, seat, rounds, unseen, count):
+    deal_hidden(views[0], seat, rounds, unseen, count)
+
+
+@kernel
 def _hide_piles(games):
     """Blank, in place, what nobody has seen of the draw piles; all hands stay open."""
     game = games[0]
@@ -407,11 +409,6 @@ def parse_budget(budget: str, spec: str) -> tuple[int, float]:
 
 def _warm_up() -> None:
     """Compile before the clock runs: a budget is for thinking."""
-    from oxx_env.engine import new_games, stack_decks
-
-    decks: Any = stack_decks(["balanced"])
+    decks = stack_decks(["balanced"])
     view = View.of(new_games([0], decks, 2), decks, 0)
     MonteCarlo("1").evaluate(view, np.random.default_rng(0))
-
-
-assert FIRST_ROW == HAND_SIZE and OVER != 0
