@@ -161,7 +161,7 @@ def lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def guarded_mkdir(path: Path, *arguments: object, **options: object) -> None:
         if path.is_relative_to(folder):
             raise PermissionError(13, "Permission denied", str(path))
-        mkdir(path, *arguments, **options)  # type: ignore[arg-type]
+        mkdir(path, *arguments, **options)
 
     def guarded_access(path: object, mode: int) -> bool:
         return not Path(str(path)).is_relative_to(folder) and access(str(path), mode)
