@@ -79,12 +79,7 @@ def test_the_name_changes_with_one_constant(package: Path) -> None:
         "from oxx_env import (\n    cards,\n    limits,\n)",
         "import oxx_env.limits",
         "from oxx_env.between import LIMIT",  # which imports it in turn
-        pytest.param(
-            "from oxx_env.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
-            marks=pytest.mark.xfail(
-                strict=True, reason="every second line of a block of imports is overlooked"
-            ),
-        ),
+        "from oxx_env.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
     ],
 )
 def test_the_name_changes_with_a_constant_of_an_imported_module(
@@ -203,7 +198,6 @@ def test_without_a_writable_home_it_is_temporary(
     assert folder.is_dir()
 
 
-@pytest.mark.xfail(strict=True, reason="Path.home() raises where the user has no home at all")
 def test_without_any_home_it_lies_beside_the_sources_all_the_same(
     places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
 ) -> None:
