@@ -18,7 +18,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import zipfile
@@ -39,7 +38,7 @@ from tqdm import tqdm
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.engine import rule_flags
 from training.config import PRESETS, Config
-from training.evaluate import curve, evaluate, model_card, table
+from training.evaluate import commit, curve, evaluate, model_card, table
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
 from training.selfplay import Collector, duel
 
@@ -355,21 +354,6 @@ def finish(run: Run, workers: int) -> None:
     print(table(results))
     print(f"\nlearning curve: {run.folder / 'curve.png'}")
     print(f"play against it: oxx play --bots policy:{folder}")
-
-
-def commit() -> str | None:
-    """The commit of the sources, if they are a checkout."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
 
 
 def main(argv: list[str]) -> int:
