@@ -29,6 +29,7 @@ PETTINGZOO_ID = "oxx/baron-oxx-v0"
 GYMNASIUM_ID = "oxx_env/BaronOxx-v0"
 
 _MODULES = (
+    "advice",
     "arena",
     "baron_oxx_v0",
     "bots",
@@ -40,9 +41,11 @@ _MODULES = (
     "notation",
     "observe",
     "ratings",
+    "records",
     "render",
     "rules",
     "table",
+    "tracker",
     "views",
 )
 

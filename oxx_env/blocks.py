@@ -317,6 +317,12 @@ class Crew:
                 for job in jobs:
                     yield [self._here.block(*job)]
             return
+        if self._pool is None:  # one process compiles what is not compiled yet, not all at once
+            for job in jobs:
+                with _one_torch_thread():
+                    block = self._here.block(*job)
+                yield [block]
+                break
         running: deque[Future[list[Block]]] = deque()
         try:
             while True:

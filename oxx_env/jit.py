@@ -14,6 +14,7 @@ import os
 import re
 import tempfile
 from collections.abc import Callable
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -23,7 +24,9 @@ from numba.core import config as _config
 
 PACKAGE = Path(__file__).parent
 _IMPORT = re.compile(
-    r"^\s*(?:from|import)\s+oxx_env\.?([\w.]*)(?:\s+import\s+\(?([\w\s,]*))?", re.M
+    r"^[ \t]*(?:from|import)[ \t]+oxx_env\.?([\w.]*)"
+    r"(?:[ \t]+import[ \t]+(?:\(([^)]*)\)|([^\n]*)))?",
+    re.M,
 )
 _DEFINES_KERNEL = re.compile(r"^@kernel(_fma)?\b", re.M)
 
@@ -43,10 +46,12 @@ def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list
         found = {start}
     queue = list(found)
     while queue:
-        for module, names in _IMPORT.findall(queue.pop().read_text(encoding="utf-8")):
+        text = queue.pop().read_text(encoding="utf-8")
+        for module, several, on_the_line in _IMPORT.findall(text):
+            names = re.findall(r"\w+", several or on_the_line)
             base = package.joinpath(*module.split(".")) if module else package
             imported = {base.with_suffix(".py"), base / "__init__.py"}
-            imported |= {base / f"{name.strip()}.py" for name in names.split(",") if name.strip()}
+            imported |= {base / f"{name}.py" for name in names}
             new = {path for path in imported - found if path.is_file()}
             found |= new
             queue += new
@@ -69,7 +74,9 @@ def cache_folder(start: Path | None = None) -> Path:
     in the user's cache, else in a temporary folder (a read-only installation, a user without a
     home). A module's kernels stay compiled while other modules change."""
     name = f"oxx_env-{source_hash(start=start)}"
-    bases = [PACKAGE / "__pycache__", Path.home() / ".cache"]
+    bases = [PACKAGE / "__pycache__"]
+    with suppress(RuntimeError):  # a user without a home
+        bases.append(Path.home() / ".cache")
     if os.environ.get("NUMBA_CACHE_DIR"):
         bases.insert(0, Path(os.environ["NUMBA_CACHE_DIR"]))
     for base in bases:

@@ -64,6 +64,7 @@ from oxx_env.records import (
     RecordError,
     card_text,
     is_int,
+    kernel_deck,
     listed,
     short,
 )
@@ -85,7 +86,6 @@ from oxx_env.rules import (
     Deck,
     Game,
     deck_cards,
-    deck_record,
     legal_rows,
     put_on_row,
     see,
@@ -263,26 +263,29 @@ class _Position:
         ]
 
     def _read_deck(self, deck: Any) -> None:
-        self.deck, told = "balanced", deck
+        self.deck, told = "balanced", None
         if isinstance(deck, dict):
             self.deck, told = deck.get("name", "custom"), deck.get("cards")
             if not isinstance(self.deck, str):
                 _fail(f"the deck's name is {short(self.deck)}; should be a text", "deck", "name")
-            told = self.deck if told is None else self._deck_cards(told)
+            if told is None and self.deck not in cards.DECK_NAMES:
+                _fail(f"deck {short(self.deck)} is not shipped: its cards are needed", "deck")
+            deck = self.deck
         elif isinstance(deck, str):
             self.deck = cards.deck_name(deck)
-        elif deck is None:
-            told = self.deck
-        else:
+        elif deck is not None:
             _fail(f"{short(deck)} is no deck; should be a name, or name and cards", "deck")
         try:
-            heads = cards.load_deck(told)
+            if told is None:
+                heads = cards.load_deck("balanced" if deck is None else deck).tolist()
+            else:
+                heads = self._deck_cards(told)
+            self.decks = kernel_deck(tuple(map(tuple, heads)))
         except cards.DeckError as error:
             _fail(str(error), "deck")
-        self.heads: list[list[int]] = heads.tolist()
-        self.decks: NDArray[np.void] = deck_record(heads)
+        self.heads: list[list[int]] = heads
 
-    def _deck_cards(self, told: Any) -> NDArray[np.int64]:
+    def _deck_cards(self, told: Any) -> list[list[int]]:
         path: Path = ("deck", "cards")
         told = self._list(told, path)
         if len(told) != NUMBERS:
@@ -291,9 +294,11 @@ class _Position:
             card = self._list(card, (*path, index))
             if len(card) != len(COLORS):
                 _fail(f"{len(card)} head counts; should be {len(COLORS)}", *path, index)
+            if all(type(count) is int and 0 <= count <= cards.MAX_HEADS for count in card):
+                continue
             for color, count in enumerate(card):
                 self._number(count, 0, cards.MAX_HEADS, "heads", (*path, index, color))
-        return np.array(told, np.int64)
+        return told
 
     def _read_cards(self) -> None:
         data, places = self._data, _Cards()

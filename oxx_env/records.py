@@ -13,6 +13,7 @@ allow, naming game, round and clause of `docs/rules.md`.
 from __future__ import annotations
 
 import contextlib
+import functools
 import json
 import os
 import sys
@@ -532,6 +533,14 @@ class _Check:
         raise RecordError(self.game, where, clause, problem)
 
 
+@functools.lru_cache(maxsize=64)
+def kernel_deck(heads: tuple[tuple[int, ...], ...]) -> NDArray[np.void]:
+    """DECK [1], read-only, of head counts [110][6]. Raises DeckError."""
+    deck = deck_record(cards.load_deck(np.array(heads, np.int64)))
+    deck.flags.writeable = False
+    return deck
+
+
 class Reader:
     """Reads values of the format's types; `fail(where, clause, problem)` must raise."""
 
@@ -630,7 +639,7 @@ class _Told(Reader):
                 problem = f"deck card {number} is {short(card)}; should be six head counts"
                 self.fail("deal", "R1", f"{problem} of 0 to {cards.MAX_HEADS}")
         try:
-            return deck_record(cards.load_deck(np.array(told, np.int64)))
+            return kernel_deck(tuple(map(tuple, told)))
         except cards.DeckError as error:
             self.fail("deal", "R1", str(error))
             raise AssertionError from error

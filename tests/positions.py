@@ -79,8 +79,11 @@ class Table:
     def oxx_piles(self) -> list[list[int]]:
         """Taken cards per seat, in order of taking."""
         count = int(self.game["taken_count"])
-        taken = list(zip(self.game["taken"], self.game["taken_by"], strict=True))[:count]
-        return [[int(n) for n, owner in taken if owner == seat] for seat in range(self.players)]
+        piles: list[list[int]] = [[] for _ in range(self.players)]
+        taken, owners = self.game["taken"].tolist(), self.game["taken_by"].tolist()
+        for number, owner in zip(taken[:count], owners[:count], strict=True):
+            piles[owner].append(number)
+        return piles
 
     @property
     def points(self) -> list[int]:
@@ -101,7 +104,8 @@ class Table:
     @property
     def seen(self) -> set[int]:
         """The numbers that all players have seen."""
-        return {number for number in range(1, 111) if rules.is_seen(self.game, number)}
+        low, high = self.game["seen"].tolist()
+        return {number for number in range(128) if (high << 64 | low) >> number & 1}
 
     @property
     def deciders(self) -> list[int]:

@@ -73,6 +73,7 @@ def test_r2_nobody_has_seen_a_draw_pile_hand_or_the_box() -> None:
     decks = engine.stack_decks(["balanced"])
     table = table_of(engine.new_games([1], decks, 5), decks)
     assert table.seen == {row[0] for row in table.rows}
+    assert table.seen == {number for number in range(1, 111) if rules.is_seen(table.game, number)}
 
 
 def test_r3_the_first_four_of_the_pile_are_the_hand_and_a_baron_may_start_a_row() -> None:

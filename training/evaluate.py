@@ -7,6 +7,7 @@ deals) and prints win share and mean points with 95 % intervals.
 from __future__ import annotations
 
 import json
+import subprocess
 import sys
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -128,6 +129,21 @@ def model_card(facts: dict[str, Any], results: list[dict[str, Any]] | None) -> s
         "",
     ]
     return "\n".join(lines)
+
+
+def commit() -> str | None:
+    """The commit of the sources, if they are a checkout."""
+    try:
+        done = subprocess.run(
+            ["git", "rev-parse", "HEAD"],
+            cwd=Path(__file__).parent,
+            capture_output=True,
+            text=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip() or None
 
 
 def curve(evaluations: list[dict[str, Any]], path: Path) -> None:

@@ -18,7 +18,6 @@ import io
 import json
 import os
 import signal
-import subprocess
 import sys
 import time
 import zipfile
@@ -39,7 +38,7 @@ from tqdm import tqdm
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.engine import rule_flags
 from training.config import PRESETS, Config
-from training.evaluate import curve, evaluate, model_card, table
+from training.evaluate import commit, curve, evaluate, model_card, table
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
 from training.selfplay import Collector, duel
 
@@ -225,6 +224,10 @@ def load_config(path: Path) -> Config:
 # --- the loop -----------------------------------------------------------------------------------
 
 
+class Stopped(Exception):
+    """A signal asked the run to end."""
+
+
 class Progress(BaseCallback):
     """Progress bar, evaluation against `greedy`, saved states; ends the run on a signal."""
 
@@ -232,7 +235,8 @@ class Progress(BaseCallback):
         super().__init__()
         self.run = run
         self.stopped = False
-        self.next_stop = run.decisions + run.config.eval_every
+        every = run.config.eval_every
+        self.next_look = (run.decisions // every + 1) * every
 
     def _on_training_start(self) -> None:
         config = self.run.config
@@ -241,21 +245,27 @@ class Progress(BaseCallback):
             total=config.decisions, initial=self.run.decisions, unit="dec", unit_scale=True
         )
 
-    def _on_step(self) -> bool:
+    def _on_rollout_start(self) -> None:
+        # The moment between two updates: all samples counted so far have been learned from.
         run = self.run
         run.seconds = time.monotonic() - self.started
-        self.bar.update(self.num_timesteps - self.bar.n)
-        self.logger.record("time/decisions_per_second", self.num_timesteps / run.seconds)
-        if self.num_timesteps >= self.next_stop:
-            self.next_stop += run.config.eval_every
+        if run.decisions:
+            self.logger.record("time/decisions_per_second", run.decisions / run.seconds)
+        if run.decisions >= self.next_look:
+            self.next_look += run.config.eval_every
             self.evaluate()
             run.save()
-        return not self.stopped
+        if self.stopped:
+            raise Stopped
+
+    def _on_step(self) -> bool:
+        self.bar.update(self.num_timesteps - self.bar.n)
+        return True
 
     def evaluate(self) -> None:
         """Win share against `greedy`, at every table size, without search or sampling."""
         run, config = self.run, self.run.config
-        result: dict[str, Any] = {"decisions": self.num_timesteps}
+        result: dict[str, Any] = {"decisions": run.decisions}
         for players in config.players:
             share, points = duel(
                 run.learner.network.weights(),
@@ -290,13 +300,18 @@ def learn(run: Run) -> bool:
     handlers = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
+    except Stopped:
+        progress.bar.close()
+        if run.learner.behaviour is not None:
+            run.save()
+        return False
     finally:
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    if not progress.stopped:
-        progress.evaluate()
+    run.seconds = time.monotonic() - progress.started
+    progress.evaluate()
     run.save()
-    return not progress.stopped
+    return True
 
 
 # --- the report ---------------------------------------------------------------------------------
@@ -339,21 +354,6 @@ def finish(run: Run, workers: int) -> None:
     print(table(results))
     print(f"\nlearning curve: {run.folder / 'curve.png'}")
     print(f"play against it: oxx play --bots policy:{folder}")
-
-
-def commit() -> str | None:
-    """The commit of the sources, if they are a checkout."""
-    try:
-        done = subprocess.run(
-            ["git", "rev-parse", "HEAD"],
-            cwd=Path(__file__).parent,
-            capture_output=True,
-            text=True,
-            timeout=10,
-        )
-    except (OSError, subprocess.SubprocessError):
-        return None
-    return done.stdout.strip() or None
 
 
 def main(argv: list[str]) -> int:

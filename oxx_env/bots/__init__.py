@@ -84,6 +84,9 @@ BOTS: dict[str, Kind] = {
     "lowest": Kind("always the lowest card", _SIMPLE, "Lowest"),
     "highest": Kind("always the highest card", _SIMPLE, "Highest"),
     "careful": Kind("weighs what may come before its turn, and what keeps", _SIMPLE, "Careful"),
+    "cheat": Kind(
+        "Monte Carlo that sees all hands, an upper reference", "oxx_env.bots.monte_carlo", "Cheat"
+    ),
     "mc": Kind(
         "Monte Carlo over BUDGET deals of the hidden cards (200), or milliseconds (5ms)",
         "oxx_env.bots.monte_carlo",

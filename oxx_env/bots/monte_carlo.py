@@ -12,22 +12,19 @@ import re
 import time
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
-from oxx_env.engine import GREEDY, play_out
+from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.jit import kernel
 from oxx_env.rules import (
     ACTIONS,
-    FIRST_ROW,
     GAME,
     HAND_SIZE,
     NO_CARD,
     NUMBERS,
-    OVER,
     PASS,
     act,
     draw,
@@ -53,18 +50,25 @@ TALLIES = 4
 
 
 @kernel
-def list_unseen(view, seat, unseen):
-    """The numbers hidden from the seat into `unseen` uint8 [NUMBERS]. Returns how many.
+def list_unseen(view, unseen):
+    """The numbers hidden from a view's seat into `unseen` uint8 [NUMBERS]. Returns how many.
 
-    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the own hand.
+    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the hands that
+    lie open in the view.
     """
+    low, high = view["seen"][0], view["seen"][1]
+    for seat in range(np.int64(view["players"])):
+        for slot in range(np.int64(view["hand_sizes"][seat])):
+            number = np.int64(view["hands"][seat, slot])
+            bit = np.uint64(1) << np.uint64(number & 63)
+            if number < 64:
+                low |= bit  # a blank sets bit 0, which is no card
+            else:
+                high |= bit
     count = 0
     for number in range(1, NUMBERS + 1):
-        hidden = not is_seen(view, number)
-        for slot in range(np.int64(view["hand_sizes"][seat])):
-            if view["hands"][seat, slot] == number:
-                hidden = False
-        if hidden:
+        word = low if number < 64 else high
+        if (word >> np.uint64(number & 63)) & np.uint64(1) == np.uint64(0):
             unseen[count] = number
             count += 1
     return count
@@ -204,7 +208,7 @@ def mc_values(games, decks, who, n, determinisations, horizon, values):
         view = work[2]
         hide(view, seat)
         view["rng"] = next_random(game)
-        count = list_unseen(view, seat, unseen)
+        count = list_unseen(view, unseen)
         sums[:] = 0.0
         search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
         legal = legal_actions(view, deck, seat)
@@ -228,8 +232,24 @@ def _search(views, decks, seat, n, rounds, on, work, unseen, count, sums):
 
 
 @kernel
-def _list_unseen(views, seat, unseen):
-    return list_unseen(views[0], seat, unseen)
+def _list_unseen(views, unseen):
+    return list_unseen(views[0], unseen)
+
+
+@kernel
+def _deal_hidden(views, seat, rounds, unseen, count):
+    deal_hidden(views[0], seat, rounds, unseen, count)
+
+
+@kernel
+def _hide_piles(games):
+    """Blank, in place, what nobody has seen of the draw piles; all hands stay open."""
+    game = games[0]
+    for seat in range(np.int64(game["players"])):
+        for position in range(np.int64(game["pile_sizes"][seat])):
+            cell = pile_cell(game, seat, position)
+            if not is_seen(game, np.int64(game["piles"][cell])):
+                game["piles"][cell] = NO_CARD
 
 
 # --- the bot ------------------------------------------------------------------------------------
@@ -283,7 +303,10 @@ class MonteCarlo:
         legal = view.legal
         if len(legal) == 1:
             return legal[0]
-        sums, _ = self._sums(view, rng, on=False)
+        sums, _ = self._sums(view.games, view, rng, on=False)
+        return self._best(legal, sums)
+
+    def _best(self, legal: list[int], sums: NDArray[np.float64]) -> int:
         return max(legal, key=lambda action: sums[action, self.tally])
 
     def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
@@ -295,7 +318,7 @@ class MonteCarlo:
         legal = view.legal
         if legal == [PASS]:
             return []
-        sums, n = self._sums(view, rng, on=True)
+        sums, n = self._sums(view.games, view, rng, on=True)
         means = sums / n
         return [
             ActionValue(
@@ -308,15 +331,18 @@ class MonteCarlo:
         ]
 
     def _sums(
-        self, view: View, rng: np.random.Generator, on: bool
+        self, games: NDArray[np.void], view: View, rng: np.random.Generator, on: bool
     ) -> tuple[NDArray[np.float64], int]:
-        """Sums over the deals [ACTIONS, TALLIES], and how many deals were made."""
+        """Sums over the deals [ACTIONS, TALLIES], and how many deals were made.
+
+        `games` GAME [1] is what the bot knows, blanks where a card is hidden from it.
+        """
         start = time.perf_counter()
-        views = view.games.copy()
+        views = games.copy()
         views["rng"] = rng.integers(2**64, dtype=np.uint64)
         work = np.empty(2, GAME)
         unseen = np.empty(NUMBERS, np.uint8)
-        count = _list_unseen(views, view.seat, unseen)
+        count = _list_unseen(views, unseen)
         sums = np.zeros((ACTIONS, TALLIES))
 
         def deal(n: int) -> None:
@@ -336,6 +362,38 @@ class MonteCarlo:
                 return sums, done
 
 
+class Cheat(MonteCarlo):
+    """Monte Carlo that sees all hands: an upper reference, not a player.
+
+    Only the draw piles, which nobody has looked at, and the box are dealt anew.
+    """
+
+    needs_state = True
+    DEALS = "100"
+
+    def __init__(self, options: Mapping[str, str] | None = None) -> None:
+        super().__init__(self.DEALS, options)
+        self.spec = "cheat"
+
+    def act(
+        self, view: View, rng: np.random.Generator, state: NDArray[np.void] | None = None
+    ) -> int:
+        """One of `view.legal`; `state` is the full GAME [1]. Raises ValueError without it."""
+        if state is None:
+            raise ValueError("cheat needs the full state: act(view, rng, state=games)")
+        legal = view.legal
+        if len(legal) == 1:
+            return legal[0]
+        games = state.copy()
+        _hide_piles(games)
+        sums, _ = self._sums(games, view, rng, on=False)
+        return self._best(legal, sums)
+
+    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
+        """Not for this bot: advice comes from what a seat can know."""
+        raise ValueError("cheat gives no advice: it needs to see all hands")
+
+
 def parse_budget(budget: str, spec: str) -> tuple[int, float]:
     """`200` -> (200, 0.0): so many deals; `5ms` -> (0, 0.005): seconds of wall time a decision."""
     if re.fullmatch(r"[0-9]{1,9}", budget) and 1 <= int(budget) <= MAX_DETERMINISATIONS:
@@ -351,11 +409,6 @@ def parse_budget(budget: str, spec: str) -> tuple[int, float]:
 
 def _warm_up() -> None:
     """Compile before the clock runs: a budget is for thinking."""
-    from oxx_env.engine import new_games, stack_decks
-
-    decks: Any = stack_decks(["balanced"])
+    decks = stack_decks(["balanced"])
     view = View.of(new_games([0], decks, 2), decks, 0)
     MonteCarlo("1").evaluate(view, np.random.default_rng(0))
-
-
-assert FIRST_ROW == HAND_SIZE and OVER != 0

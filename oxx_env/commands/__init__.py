@@ -41,7 +41,7 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
   goes to stderr: `self.note(...)`.
 - At the top of the module import only the standard library and this package, and in `run` what the
   work needs: `oxx --help` imports all command modules and must stay quick (a test checks that it
-  loads neither numpy nor numba nor torch).
+  loads neither numba nor torch).
 - A user's mistake is a `UserError`, any `ValueError` (`DeckError` is one), an `OSError`, or an
   extra that is not installed: one message on stderr and exit code 2. `KeyboardInterrupt` and a
   closed pipe end quietly. So a command needs no `try` around its work.

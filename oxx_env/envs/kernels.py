@@ -7,19 +7,21 @@ from __future__ import annotations
 
 import numpy as np
 
-from oxx_env.engine import write_mask
+from oxx_env.engine import choose_row, choose_slot, deal_again, write_mask
 from oxx_env.jit import kernel
-from oxx_env.observe import OBS, encode
+from oxx_env.observe import encode
 from oxx_env.rules import (
+    CARD_PHASE,
     CARDS_DEALT,
+    FIRST_ROW,
     HAND_SIZE,
     N_COLORS,
-    NO_CARD,
     NUMBERS,
     PASS,
     act,
     advance,
     color_count,
+    decides,
     is_positive,
     legal_actions,
     match_over,
@@ -84,14 +86,18 @@ def _write_win(game, sign, rewards):
 
 
 @kernel
-def write_seats(games, decks, obs, masks):
-    """Observations float32 [P, OBS] (or [0, OBS] for none) and masks int8 [P, A] of all seats."""
+def write_seats(games, decks, first, obs, masks):
+    """Observations float32 [N, OBS] and masks int8 [N, A] of the seats from `first` on.
+
+    Either may have no rows: then it is not written. (One kernel for all wishes: compiling `encode`
+    into another one takes a second.)
+    """
     game = games[0]
     deck = decks[0]
-    for seat in range(obs.shape[0]):
-        encode(game, deck, seat, obs[seat])
-    for seat in range(masks.shape[0]):
-        write_mask(game, deck, seat, masks[seat])
+    for index in range(obs.shape[0]):
+        encode(game, deck, first + index, obs[index])
+    for index in range(masks.shape[0]):
+        write_mask(game, deck, first + index, masks[index])
 
 
 @kernel
@@ -114,33 +120,23 @@ def step_table(games, decks, actions, first, reward, obs, masks, rewards):
             act(game, deck, first + index, action)
     advance(game, deck)
     write_rewards(game, reward, rewards)
-    write_seats(games, decks, obs, masks)
+    write_seats(games, decks, 0, obs, masks)
     return ENDED if match_over(game) else RUNNING
 
 
 @kernel
-def observe_seat(games, decks, seat, obs, mask):
-    """One seat's observation float32 [OBS] and mask int8 [A]."""
-    encode(games[0], decks[0], seat, obs)
-    write_mask(games[0], decks[0], seat, mask)
-
-
-@kernel
-def write_state(games, decks, out):
-    """Everything, for critics: all observations, the secret picks, the draw piles; see `Match`."""
+def write_hidden(games, decks, out):
+    """What no observation tells: the secret picks, the draw piles; see `Match.state`."""
     game = games[0]
     deck = decks[0]
     players = np.int64(game["players"])
-    for seat in range(players):
-        encode(game, deck, seat, out[seat * OBS : (seat + 1) * OBS])
-    at = players * OBS
-    for index in range(at, out.shape[0]):
+    for index in range(out.shape[0]):
         out[index] = np.float32(0)
     for seat in range(players):
         for slot in range(np.int64(game["hand_sizes"][seat])):
             number = game["hands"][seat, slot]
-            out[at + seat * HAND_SIZE + slot] = number != NO_CARD and number == game["picks"][seat]
-    at += players * HAND_SIZE
+            out[seat * HAND_SIZE + slot] = number == game["picks"][seat]
+    at = players * HAND_SIZE
     cells = CARDS_DEALT[players]
     for seat in range(players):
         for position in range(np.int64(game["pile_sizes"][seat])):
@@ -150,3 +146,105 @@ def write_state(games, decks, out):
             for color in range(N_COLORS):
                 heads = np.float32(color_count(deck["cards"][number], color))
                 out[card + 1 + color] = heads * np.float32(1 / 3)
+
+
+# --- batches: one learner in each game ----------------------------------------------------------
+
+OUTSIDE = -1  # policy of a seat whose actions come from outside: the learner, bots in Python
+
+
+@kernel
+def begin_batch(games, decks, seats, actions, rewards):
+    """Each game's learner, `seats` [B], does `actions` int64 [B]; all points are noted before.
+
+    Returns the first game where that is not legal, and then nothing has happened; otherwise B.
+    """
+    batch = games.shape[0]
+    for g in range(batch):
+        legal = legal_actions(games[g], decks[games[g]["deck"]], np.int64(seats[g]))
+        action = actions[g]
+        if action < 0 or action > PASS or legal >> action & 1 == 0:
+            return g
+    for g in range(batch):
+        game = games[g]
+        note_points(game, rewards[g])
+        act(game, decks[game["deck"]], np.int64(seats[g]), actions[g])
+    return batch
+
+
+@kernel
+def answer_batch(games, decks, policies):
+    """Run each game on, compiled opponents deciding, until a seat from OUTSIDE has to decide.
+
+    policies   int64 [B, P]: RANDOM, GREEDY or OUTSIDE; chance comes from the games' own streams
+    """
+    for g in range(games.shape[0]):
+        game = games[g]
+        deck = decks[game["deck"]]
+        advance(game, deck)
+        waiting = match_over(game)
+        while not waiting:
+            waiting = _answer(game, deck, policies[g])
+            if not waiting:
+                advance(game, deck)
+                waiting = match_over(game)
+
+
+@kernel
+def _answer(game, deck, policies):
+    """The compiled opponents' decisions of now; is somebody else still to decide?"""
+    waiting = False
+    for seat in range(np.int64(game["players"])):
+        if not decides(game, seat):
+            continue
+        policy = policies[seat]
+        if policy == OUTSIDE:
+            waiting = True
+        elif game["phase"] == CARD_PHASE:
+            act(game, deck, seat, choose_slot(game, deck, seat, policy))
+        else:
+            number = np.int64(game["revealed"][game["placed"]])
+            act(game, deck, seat, FIRST_ROW + choose_row(game, deck, number, policy))
+            return False
+    return waiting
+
+
+@kernel
+def must_decide(games, g, seat):
+    """Has this seat of game g a decision to make now?"""
+    return decides(games[g], seat)
+
+
+@kernel
+def act_in_batch(games, decks, g, seat, action):
+    """Carry out one legal decision in game g; `answer_batch` then runs on."""
+    game = games[g]
+    act(game, decks[game["deck"]], seat, action)
+
+
+@kernel
+def end_batch(games, reward, rewards, dones):
+    """What all seats get, float64 [B, P], and which matches are over, bool [B]."""
+    for g in range(games.shape[0]):
+        write_rewards(games[g], reward, rewards[g])
+        dones[g] = match_over(games[g])
+
+
+@kernel
+def restart_batch(games, decks, which):
+    """Deal the games `which` [n] anew by their own streams."""
+    for index in range(which.shape[0]):
+        game = games[which[index]]
+        deal_again(game, decks[game["deck"]])
+
+
+@kernel
+def observe_batch(games, decks, seats, which, obs, masks):
+    """Of the games `which` [n], the learners' observations and masks, into their rows [B, ...]."""
+    for index in range(which.shape[0]):
+        g = which[index]
+        game = games[g]
+        deck = decks[game["deck"]]
+        seat = np.int64(seats[g])
+        encode(game, deck, seat, obs[g])
+        write_mask(game, deck, seat, masks[g])

@@ -28,7 +28,7 @@ METADATA: dict[str, Any] = {
     "render_modes": list(RENDER_MODES),
     "render_fps": 2,
 }
-_SUBSTITUTES = 0x5B57  # the stream of substituted actions is SeedSequence([seed, this])
+SUBSTITUTES = 0x5B57  # the stream of substituted actions is SeedSequence([seed, this])
 
 
 class ResetNeeded(gymnasium.error.ResetNeeded, RuntimeError):
@@ -160,24 +160,12 @@ class Match:
         if len(legal) == 1:
             return legal[0]
         if self._substitutes is None:
-            self._substitutes = np.random.default_rng([self.seed, _SUBSTITUTES])
+            self._substitutes = np.random.default_rng([self.seed, SUBSTITUTES])
         return legal[int(self._substitutes.integers(len(legal)))]
 
     def illegal(self, seat: int, action: Any, name: str = "player_") -> IllegalAction:
         """The error that names agent, action and the legal ones."""
-        legal = self.table.legal(seat)
-        if legal == [PASS]:
-            can = "it has nothing to decide now, so only 9 (pass) is legal"
-        elif legal[0] < HAND_SIZE:
-            can = f"legal are the hand slots {', '.join(map(str, legal))}"
-        else:
-            can = f"legal are the rows' actions {', '.join(map(str, legal))}"
-        if isinstance(action, int | np.integer):
-            inside = 0 <= action < ACTIONS
-            what = f"action {action} is " + ("illegal" if inside else f"not in 0..{ACTIONS - 1}")
-        else:
-            what = f"action {action!r} is not an integer from 0 to {ACTIONS - 1}"
-        return IllegalAction(f"{name}{seat}: {what}; {can}")
+        return IllegalAction(illegal_text(f"{name}{seat}", action, self.table.legal(seat)))
 
     def as_action(self, seat: int, action: Any, name: str = "player_") -> int:
         """The action as an int that fits a byte. Raises IllegalAction unless it is an integer."""
@@ -196,14 +184,17 @@ class Match:
     def observe(self, seat: int) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Observation [OBS] and mask [A] of one seat, new arrays."""
         obs, mask = np.empty(OBS, np.float32), np.empty(ACTIONS, np.int8)
-        kernels.observe_seat(self.table.games, self.table.decks, seat, obs, mask)
+        table = self.table
+        kernels.write_seats(
+            table.games, table.decks, seat, obs.reshape(1, OBS), mask.reshape(1, ACTIONS)
+        )
         return obs, mask
 
     def observe_all(self) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Observations [P, OBS] and masks [P, A], new arrays."""
         obs = np.empty((self.players, OBS), np.float32)
         masks = np.empty((self.players, ACTIONS), np.int8)
-        kernels.write_seats(self.table.games, self.table.decks, obs, masks)
+        kernels.write_seats(self.table.games, self.table.decks, 0, obs, masks)
         return obs, masks
 
     def results(self) -> list[dict[str, Any]]:
@@ -229,7 +220,10 @@ class Match:
         next drawn first, of each card its number/110 and its heads of each colour/3.
         """
         out = np.empty(self.state_size, np.float32)
-        kernels.write_state(self.table.games, self.table.decks, out)
+        table, seen = self.table, self.players * OBS
+        no_masks = np.empty((0, ACTIONS), np.int8)
+        kernels.write_seats(table.games, table.decks, 0, out[:seen].reshape(-1, OBS), no_masks)
+        kernels.write_hidden(table.games, table.decks, out[seen:])
         return out
 
     def view(self, seat: int) -> View:
@@ -266,6 +260,22 @@ class Match:
             self._window = None
 
 
+def illegal_text(agent: str, action: Any, legal: Sequence[int]) -> str:
+    """What is wrong with an action, and which ones are legal."""
+    if list(legal) == [PASS]:
+        can = "it has nothing to decide now, so only 9 (pass) is legal"
+    elif legal[0] < HAND_SIZE:
+        can = f"legal are the hand slots {', '.join(map(str, legal))}"
+    else:
+        can = f"legal are the rows' actions {', '.join(map(str, legal))}"
+    if isinstance(action, int | np.integer):
+        inside = 0 <= action < ACTIONS
+        what = f"action {action} is " + ("illegal" if inside else f"not in 0..{ACTIONS - 1}")
+    else:
+        what = f"action {action!r} is not an integer from 0 to {ACTIONS - 1}"
+    return f"{agent}: {what}; {can}"
+
+
 def one_of(option: str, value: Any, choices: Sequence[str]) -> int:
     """The place of a name among its choices. Raises ValueError for another."""
     if not isinstance(value, str) or value not in choices:
@@ -283,16 +293,16 @@ def _numbers(option: str, value: Any) -> Any:
     return plain
 
 
-def observation_box() -> spaces.Box:
+def observation_box() -> Any:
     """The space of an observation, float32 [OBS]."""
     return spaces.Box(LOW, HIGH, (OBS,), np.float32)
 
 
-def mask_box() -> spaces.Box:
+def mask_box() -> Any:
     """The space of a mask, int8 [A]."""
     return spaces.Box(0, 1, (ACTIONS,), np.int8)
 
 
-def action_space() -> spaces.Discrete:
+def action_space() -> Any:
     """0-3 hand slot, 4-8 row, 9 pass."""
     return spaces.Discrete(ACTIONS)

@@ -1,0 +1,238 @@
+"""The folder of compiled code is never stale and always found, and the code is the source's."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+import tracing
+
+from oxx_env import jit
+
+TESTS = Path(__file__).parent
+RULES = Path("rules.py")
+
+
+@pytest.fixture
+def package(tmp_path: Path) -> Path:
+    """A copy of the package's sources."""
+    copy = tmp_path / "oxx_env"
+    shutil.copytree(jit.PACKAGE, copy, ignore=shutil.ignore_patterns("__pycache__"))
+    return copy
+
+
+def run(*arguments: str | Path, path: Path, **environment: str) -> str:
+    """What a fresh Python prints that finds modules in `path` first."""
+    # Without the caller's NUMBA_* settings, which are what is tested here.
+    inherited = {k: v for k, v in os.environ.items() if not k.startswith("NUMBA_")}
+    done = subprocess.run(
+        [sys.executable, *map(str, arguments)],
+        env={**inherited, "PYTHONPATH": str(path), **environment},
+        cwd=path,
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout.strip()
+
+
+# ---- The name of the folder
+
+
+def test_the_name_changes_with_every_source_that_can_be_in_compiled_code(package: Path) -> None:
+    sources = jit.compiled_sources(package)
+    assert {"rules.py", "engine.py", "jit.py", "cards.py"} <= {path.name for path in sources}
+    names = {jit.source_hash(package)}
+    for source in sources:
+        text = source.read_text(encoding="utf-8")
+        source.write_text(text + "\nSOMETHING = 1\n", encoding="utf-8")
+        names.add(jit.source_hash(package))
+        source.write_text(text, encoding="utf-8")
+    assert len(names) == 1 + len(sources)
+    assert jit.source_hash(package) in names  # all put back: the first name again
+
+
+def test_the_name_is_the_same_for_a_copy_elsewhere(package: Path) -> None:
+    assert jit.source_hash(package) == jit.source_hash()
+
+
+def test_the_name_changes_with_one_constant(package: Path) -> None:
+    before = jit.source_hash(package)
+    text = (package / RULES).read_text(encoding="utf-8")
+    assert text.count("HAND_SIZE = 4\n") == 1
+    (package / RULES).write_text(text.replace("HAND_SIZE = 4\n", "HAND_SIZE = 5\n"))
+    assert jit.source_hash(package) != before
+
+
+@pytest.mark.parametrize(
+    "imports",
+    [
+        "from oxx_env.limits import LIMIT",
+        "from oxx_env.limits import (\n    LIMIT,\n    OTHER,\n)",
+        "from oxx_env import limits",
+        "from oxx_env import cards, limits",
+        "from oxx_env import (\n    cards,\n    limits,\n)",
+        "import oxx_env.limits",
+        "from oxx_env.between import LIMIT",  # which imports it in turn
+        "from oxx_env.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
+    ],
+)
+def test_the_name_changes_with_a_constant_of_an_imported_module(
+    imports: str, package: Path
+) -> None:
+    (package / "between.py").write_text("from oxx_env.limits import LIMIT, OTHER\n")
+    (package / "limits.py").write_text("LIMIT = 6\nOTHER = 1\n")
+    text = (package / RULES).read_text(encoding="utf-8")
+    (package / RULES).write_text(f"{imports}\n{text}", encoding="utf-8")
+    before = jit.source_hash(package)
+    (package / "limits.py").write_text("LIMIT = 7\nOTHER = 1\n")
+    assert jit.source_hash(package) != before
+
+
+def test_the_name_changes_with_a_new_module_of_kernels_and_with_a_rename(package: Path) -> None:
+    names = [jit.source_hash(package)]
+    new = package / "bots" / "fast.py"
+    new.parent.mkdir(exist_ok=True)
+    new.write_text("from oxx_env.jit import kernel\n\n\n@kernel\ndef one():\n    return 1\n")
+    names.append(jit.source_hash(package))
+    new.rename(new.with_name("faster.py"))
+    names.append(jit.source_hash(package))
+    assert len(set(names)) == 3
+
+
+def test_the_name_does_not_change_with_what_kernels_do_not_use(package: Path) -> None:
+    before = jit.source_hash(package)
+    (package / "aside.py").write_text("from oxx_env.rules import HAND_SIZE\n")
+    (package / "decks" / "new.csv").write_text("number\n")
+    assert jit.source_hash(package) == before
+
+
+def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> None:
+    """Numba's own cache would go on with the old one: its file of kernels has not changed."""
+    package = tmp_path / "oxx_env"
+    package.mkdir()
+    shutil.copy(jit.PACKAGE / "jit.py", package)
+    (package / "__init__.py").touch()
+    (package / "kernels.py").write_text(
+        "from oxx_env.limits import LIMIT\nfrom oxx_env.jit import kernel\n\n\n"
+        "@kernel\ndef limit():\n    return LIMIT\n"
+    )
+    for limit in ("6", "7"):
+        (package / "limits.py").write_text(f"LIMIT = {limit}\n")
+        program = "from oxx_env.kernels import limit; print(limit())"
+        assert run("-c", program, path=tmp_path) == limit
+    folders = list((package / "__pycache__").glob("oxx_env-*"))
+    assert len(folders) == 2
+    assert all(any(folder.rglob("*.nbc")) for folder in folders)  # compiled code lies in both
+
+
+# ---- Where the folder is
+
+
+@pytest.fixture
+def places(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, package: Path) -> dict[str, Path]:
+    """The folders of a user of their own; nothing of the tests' real caches is touched."""
+    home = tmp_path / "home"
+    home.mkdir()
+    temporary = tmp_path / "temporary"
+    temporary.mkdir()
+    monkeypatch.setenv("HOME", str(home))
+    monkeypatch.setenv("USERPROFILE", str(home))
+    monkeypatch.delenv("NUMBA_CACHE_DIR", raising=False)
+    monkeypatch.setattr(jit, "PACKAGE", package)
+    monkeypatch.setattr(jit.tempfile, "tempdir", str(temporary))
+    return {"package": package, "home": home, "temporary": temporary}
+
+
+def lock(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing can be written below the folder, for whoever runs the tests (root may do all)."""
+    mkdir, access = Path.mkdir, os.access
+
+    def guarded_mkdir(path: Path, *arguments: object, **options: object) -> None:
+        if path.is_relative_to(folder):
+            raise PermissionError(13, "Permission denied", str(path))
+        mkdir(path, *arguments, **options)
+
+    def guarded_access(path: object, mode: int) -> bool:
+        return not Path(str(path)).is_relative_to(folder) and access(str(path), mode)
+
+    monkeypatch.setattr(Path, "mkdir", guarded_mkdir)
+    monkeypatch.setattr(os, "access", guarded_access)
+
+
+def test_it_lies_beside_the_sources(places: dict[str, Path]) -> None:
+    folder = jit.cache_folder.__wrapped__()
+    assert folder == places["package"] / "__pycache__" / f"oxx_env-{jit.source_hash()}"
+    assert folder.is_dir()
+
+
+def test_of_a_read_only_package_it_lies_in_the_users_cache(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    lock(places["package"], monkeypatch)
+    folder = jit.cache_folder.__wrapped__()
+    assert folder.parent == places["home"] / ".cache"
+    assert folder.is_dir()
+
+
+def test_a_folder_that_is_there_but_read_only_is_passed_over(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    jit.cache_folder.__wrapped__()
+    monkeypatch.setattr(os, "access", lambda path, mode: places["home"] in Path(path).parents)
+    assert jit.cache_folder.__wrapped__().parent == places["home"] / ".cache"
+
+
+def test_without_a_writable_home_it_is_temporary(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    (places["package"] / "__pycache__").write_text("a file in the way")
+    (places["home"] / ".cache").write_text("a file in the way")
+    folder = jit.cache_folder.__wrapped__()
+    assert folder.parent == places["temporary"]
+    assert folder.is_dir()
+
+
+def test_without_any_home_it_lies_beside_the_sources_all_the_same(
+    places: dict[str, Path], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def no_home() -> Path:
+        raise RuntimeError("Could not determine home directory.")
+
+    monkeypatch.setattr(Path, "home", no_home)
+    assert jit.cache_folder.__wrapped__().parent == places["package"] / "__pycache__"
+
+
+def test_numbas_own_setting_goes_first(
+    places: dict[str, Path], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
+    assert jit.cache_folder.__wrapped__().parent == tmp_path / "chosen"
+
+
+def test_other_packages_caches_stay_where_they_are() -> None:
+    before = jit.config.CACHE_DIR
+    jit.kernel(lambda: 1)
+    assert before == jit.config.CACHE_DIR
+
+
+# ---- Compiled or not
+
+
+def test_uncompiled_kernels_play_the_same_games() -> None:
+    """With NUMBA_DISABLE_JIT=1 the plain Python functions run: for debugging and for coverage."""
+    uncompiled = run(TESTS / "tracing.py", path=jit.PACKAGE.parent, NUMBA_DISABLE_JIT="1")
+    assert uncompiled == tracing.sample_hash()
+
+
+@pytest.mark.slow
+def test_a_cold_cache_gives_the_same_games(tmp_path: Path) -> None:
+    path = jit.PACKAGE.parent
+    cold = run(TESTS / "tracing.py", path=path, NUMBA_CACHE_DIR=str(tmp_path))
+    warm = run(TESTS / "tracing.py", path=path, NUMBA_CACHE_DIR=str(tmp_path))
+    assert cold == warm == tracing.sample_hash()

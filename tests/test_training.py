@@ -1,0 +1,429 @@
+"""Learning: credit, loss, network, checkpoints, and runs that survive a stop."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+torch = pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
+
+from oxx_env import engine, forward, observe  # noqa: E402
+from oxx_env.bots.policy import PolicyBot, make_policy  # noqa: E402
+from oxx_env.checkpoint import CheckpointError, load_checkpoint, save_checkpoint  # noqa: E402
+from oxx_env.network import OxxNetwork  # noqa: E402
+from oxx_env.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
+from oxx_env.table import Table  # noqa: E402
+from training.config import PRESETS, Config  # noqa: E402
+from training.ppo import TERMINAL, UNFINISHED, gae, ppo_loss  # noqa: E402
+from training.selfplay import Collector  # noqa: E402
+
+ROOT = Path(__file__).parents[1]
+HIDDEN = 16
+
+
+def positions(games: int = 40, steps: int = 6) -> np.ndarray[Any, np.dtype[np.float32]]:
+    """Observations of random play over table sizes, rule sets and two decks."""
+    rng = np.random.default_rng(0)
+    decks = engine.stack_decks(["balanced", "two-color"])
+    batch = engine.new_games(
+        np.arange(games),
+        decks,
+        rng.integers(2, 11, games),
+        rng.integers(0, 4, games),
+        rng.integers(0, 2, games),
+    )
+    who = np.zeros(10 * games, engine.PENDING)
+    actions = np.zeros(10 * games, np.int64)
+    out = np.zeros((10 * games, observe.OBS), np.float32)
+    found = []
+    for _ in range(steps):
+        n = engine.pending(batch, who)
+        observe.encode_pending(batch, decks, who, n, out)
+        found.append(out[:n].copy())
+        engine.random_actions(batch, decks, who, n, actions)
+        engine.step(batch, decks, who, n, actions, True)
+    return np.concatenate(found)
+
+
+def network(seed: int = 0) -> OxxNetwork:
+    """A network whose weights are all random, biases and scores too."""
+    torch.manual_seed(seed)
+    net = OxxNetwork(HIDDEN)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.3)
+    return net
+
+
+# --- credit and loss ---
+
+
+def test_advantages_follow_each_seats_own_rewards() -> None:
+    # Samples in order of decision: seat A, seat B, A, B, A; each seat's rewards differ.
+    rewards = np.array([1, -10, 2, -20, 3], np.float32)
+    values = np.array([0.5, 5, 0.25, 6, 0.125], np.float32)
+    following = np.array([2, 3, 4, TERMINAL, TERMINAL], np.int32)
+    gamma, lam = 0.9, 0.8
+
+    got = gae(rewards, values, following, gamma, lam)
+
+    a2 = 3 - 0.125
+    a1 = 2 + gamma * 0.125 - 0.25 + gamma * lam * a2
+    a0 = 1 + gamma * 0.25 - 0.5 + gamma * lam * a1
+    b1 = -20 - 6
+    b0 = -10 + gamma * 6 - 5 + gamma * lam * b1
+    np.testing.assert_allclose(got, [a0, b0, a1, b1, a2], rtol=1e-6)
+
+
+def test_an_unfinished_sample_bootstraps_the_one_before_it_and_gets_nothing() -> None:
+    got = gae(
+        np.array([1, 9], np.float32),
+        np.array([2, 4], np.float32),
+        np.array([1, UNFINISHED], np.int32),
+        0.5,
+        1.0,
+    )
+    np.testing.assert_allclose(got, [1 + 0.5 * 4 - 2, 0])
+
+
+def test_with_lambda_one_and_no_discount_the_advantage_is_return_minus_value() -> None:
+    rewards = np.array([1, 2, 3], np.float32)
+    values = np.array([7, 8, 9], np.float32)
+    got = gae(rewards, values, np.array([1, 2, TERMINAL], np.int32), 1.0, 1.0)
+    np.testing.assert_allclose(got + values, [6, 5, 3])
+
+
+def test_the_loss_clips_what_moved_too_far_and_only_in_the_improving_direction() -> None:
+    log_prob = torch.log(torch.tensor([2.0, 2.0, 0.5, 0.5]))
+    advantages = torch.tensor([1.0, -1.0, 1.0, -1.0])
+    zero = torch.zeros(4)
+    loss = ppo_loss(log_prob, zero, advantages, zero, zero + 2, zero + 3, 0.2, 0.5, 0.01)
+    # ratio 2: gain clipped to 1.2, loss not clipped; ratio 0.5: gain 0.5, loss clipped to 0.8
+    assert float(loss.policy) == pytest.approx(-(1.2 - 2.0 + 0.5 - 0.8) / 4)
+    assert float(loss.value) == pytest.approx(4)
+    assert float(loss.total) == pytest.approx(float(loss.policy) + 0.5 * 4 - 0.01 * 3)
+    assert float(loss.clip_fraction) == 1
+
+
+def test_rewards_of_a_batch_are_changes_of_the_acting_seats_relative_points() -> None:
+    config = Config(games=8, rollout=3000, hidden=HIDDEN, reward_scale=1.0, players=(3,))
+    collector = Collector(config)
+    batch = collector.collect(network().weights())
+    start = observe.SLICES["seats"].start
+    # "points of this game against the mean, better is more/30" of the observer itself
+    relative = batch.observations[:, start + 2] * 30
+    checked = 0
+    for i, after in enumerate(batch.following):
+        if after >= 0:
+            assert batch.rewards[i] == pytest.approx(relative[after] - relative[i], abs=1e-3)
+            checked += 1
+    assert checked > 2000
+    assert np.any(batch.following == TERMINAL)
+
+
+def test_a_batch_holds_decisions_only_and_every_action_is_legal() -> None:
+    collector = Collector(Config(games=8, rollout=1000, hidden=HIDDEN, players=(2, 5)))
+    batch = collector.collect(network().weights())
+    assert (batch.masks.sum(axis=1) >= 2).all()
+    assert not batch.masks[:, 9].any()
+    assert batch.masks[np.arange(len(batch.actions)), batch.actions].all()
+
+
+def test_the_same_seed_collects_the_same_batch() -> None:
+    config = Config(games=8, rollout=500, hidden=HIDDEN)
+    weights = network().weights()
+    first, second = (Collector(config).collect(weights) for _ in range(2))
+    np.testing.assert_array_equal(first.observations, second.observations)
+    np.testing.assert_array_equal(first.actions, second.actions)
+    np.testing.assert_array_equal(first.rewards, second.rewards)
+
+
+# --- the network ---
+
+
+def scores(net: OxxNetwork, obs: Any) -> tuple[Any, Any]:
+    with torch.no_grad():
+        logits, values = net(torch.from_numpy(np.ascontiguousarray(obs)))
+    return logits.numpy(), values.numpy()
+
+
+def legal_columns(obs: Any) -> Any:
+    """Which logits mean something: held slots, or the rows if a card is being placed."""
+    present = observe.pieces(obs)["cards"][:, :, 0] > 0
+    placing = present[:, HAND_SIZE]
+    mask = np.zeros((len(obs), 10), bool)
+    mask[:, :HAND_SIZE] = present[:, :HAND_SIZE] & ~placing[:, None]
+    mask[:, FIRST_ROW : FIRST_ROW + ROWS] = placing[:, None]
+    return mask
+
+
+def test_the_compiled_forward_pass_equals_torch() -> None:
+    net, obs = network(), positions()
+    logits, values = scores(net, obs)
+    compiled, compiled_values = forward.score(net.weights(), obs)
+    mask = legal_columns(obs)
+    assert np.abs(logits)[mask].mean() > 0.1
+    np.testing.assert_allclose(compiled[mask], logits[mask], atol=1e-5)
+    np.testing.assert_allclose(compiled_values, values, atol=1e-5)
+
+
+def test_permuting_colours_changes_nothing() -> None:
+    net, obs = network(), positions()
+    order = [3, 0, 5, 1, 2, 4]
+    changed = obs.copy()
+    for piece in observe.PIECES:
+        block = changed[:, observe.SLICES[piece.name]].reshape(len(obs), -1, len(piece.fields))
+        source = block.copy()
+        for to, color in enumerate(order):
+            names = observe.COLORS
+            for field, name in enumerate(piece.fields):
+                if names[to] in name.split("/")[0].split():
+                    theirs = name.replace(names[to], names[color])
+                    block[:, :, field] = source[:, :, piece.fields.index(theirs)]
+    assert not np.array_equal(changed, obs)
+    before, after = scores(net, obs), scores(net, changed)
+    np.testing.assert_allclose(after[0], before[0], atol=1e-5)
+    np.testing.assert_allclose(after[1], before[1], atol=1e-5)
+
+
+def test_permuting_rows_permutes_the_row_scores_and_nothing_else() -> None:
+    net, obs = network(), positions()
+    order = [2, 4, 0, 1, 3]
+    changed = obs.copy()
+    parts = observe.pieces(changed)
+    for name in ("rows", "pairs"):
+        piece = parts[name]
+        axis = 1 if name == "rows" else 2
+        changed[:, observe.SLICES[name]] = np.take(piece, order, axis).reshape(len(obs), -1)
+    before, after = scores(net, obs), scores(net, changed)
+    rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
+    np.testing.assert_allclose(after[0][:, rows], before[0][:, rows][:, order], atol=1e-5)
+    np.testing.assert_allclose(after[0][:, :HAND_SIZE], before[0][:, :HAND_SIZE], atol=1e-5)
+    np.testing.assert_allclose(after[1], before[1], atol=1e-5)
+
+
+def test_permuting_hand_slots_permutes_their_scores() -> None:
+    net, obs = network(), positions()
+    obs = obs[observe.pieces(obs)["cards"][:, 3, 0] > 0]  # full hands
+    order = [3, 1, 0, 2, 4]
+    changed = obs.copy()
+    parts = observe.pieces(obs)
+    for name in ("cards", "pairs"):
+        taken = np.take(parts[name], order, 1).reshape(len(obs), -1)
+        changed[:, observe.SLICES[name]] = taken
+    before, after = scores(net, obs), scores(net, changed)
+    np.testing.assert_allclose(after[0][:, :4], before[0][:, order[:4]], atol=1e-5)
+
+
+def test_permuting_the_other_seats_changes_nothing() -> None:
+    net, obs = network(), positions()
+    changed = obs.copy()
+    seats = observe.pieces(obs)["seats"][:, [0, 4, 2, 9, 1, 3, 8, 7, 6, 5]]
+    changed[:, observe.SLICES["seats"]] = seats.reshape(len(obs), -1)
+    before, after = scores(net, obs), scores(net, changed)
+    np.testing.assert_allclose(after[0], before[0], atol=1e-5)
+
+
+# --- checkpoints ---
+
+
+@pytest.fixture
+def checkpoint(tmp_path: Path) -> Path:
+    return save_checkpoint(
+        tmp_path / "checkpoint", network().weights(), HIDDEN, {"preset": "test"}, "# card\n"
+    )
+
+
+def test_a_checkpoint_gives_back_its_weights(checkpoint: Path) -> None:
+    weights, config = load_checkpoint(checkpoint)
+    np.testing.assert_array_equal(weights, network().weights())
+    assert config["preset"] == "test" and config["format"] == "oxx-policy/1"
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda f: (f / "weights.safetensors").unlink(), "No such file"),
+        (lambda f: (f / "config.json").write_text("{"), "not a JSON file"),
+        (lambda f: (f / "config.json").write_text("[]"), "no JSON object"),
+        (lambda f: _edit(f, format="oxx-policy/9"), "format is 'oxx-policy/9'"),
+        (lambda f: _edit(f, observation_version=99), "observation_version"),
+        (lambda f: _edit(f, architecture={"hidden": True}), "architecture.hidden"),
+        (lambda f: _edit(f, architecture={"hidden": 24}), "is expected"),
+        (lambda f: _flip(f / "weights.safetensors"), "checksum"),
+        (lambda f: _cut(f / "weights.safetensors"), "checksum"),
+    ],
+)
+def test_a_spoiled_checkpoint_is_refused_with_the_reason(
+    checkpoint: Path, spoil: Any, message: str
+) -> None:
+    spoil(checkpoint)
+    with pytest.raises(CheckpointError, match=message):
+        load_checkpoint(checkpoint)
+
+
+def _edit(folder: Path, **changes: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, **changes}))
+
+
+def _flip(path: Path) -> None:
+    data = bytearray(path.read_bytes())
+    data[-5] ^= 1
+    path.write_bytes(bytes(data))
+
+
+def _cut(path: Path) -> None:
+    path.write_bytes(path.read_bytes()[:-100])
+
+
+def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+    weights = network().weights()
+    weights[7] = np.nan
+    save_checkpoint(tmp_path / "c", weights, HIDDEN, {}, "")
+    with pytest.raises(CheckpointError, match="not finite"):
+        load_checkpoint(tmp_path / "c")
+
+
+def test_an_unknown_checkpoint_names_the_shipped_ones() -> None:
+    with pytest.raises(CheckpointError, match=r"shipped ones: .*quick"):
+        load_checkpoint("nonesuch")
+
+
+def test_the_policy_bot_plays_the_best_legal_action_of_its_network(checkpoint: Path) -> None:
+    bot = make_policy(str(checkpoint), {})
+    net = network()
+    rng = np.random.default_rng(0)
+    table = Table(players=3, rules="positive")
+    table.deal(seed=5)
+    for _ in range(60):
+        for seat in table.deciders():
+            view = table.view(seat)
+            action = bot.act(view, rng)
+            logits, value = scores(net, observe.observe(view)[None])
+            assert action == max(view.legal, key=lambda a: logits[0, a])
+            probabilities, same = bot.probabilities(view)
+            assert probabilities.sum() == pytest.approx(1, abs=1e-5)
+            assert set(np.flatnonzero(probabilities)) <= set(view.legal)
+            assert same == pytest.approx(float(value[0]), abs=1e-4)
+            table.act(seat, action)
+        if table.over:
+            break
+    assert table.over
+
+
+def test_a_seat_with_nothing_to_decide_passes() -> None:
+    table = Table(players=2)
+    table.deal(seed=1)
+    table.act(0, 0)
+    assert PolicyBot(network().weights()).act(table.view(0), np.random.default_rng(0)) == 9
+
+
+def test_playing_a_policy_needs_neither_torch_nor_stable_baselines(checkpoint: Path) -> None:
+    code = (
+        "import sys; from oxx_env import bots; from oxx_env.table import Table; import numpy as np;"
+        f"t = Table(2); t.deal(1); bots.make('policy:{checkpoint}').act(t.view(0), "
+        "np.random.default_rng(0));"
+        "assert 'torch' not in sys.modules and 'stable_baselines3' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True, cwd=ROOT)
+
+
+# --- runs ---
+
+SMALL = ["--preset", "smoke", "--workers", "1"]
+
+
+def train(*options: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "training/train.py", *options],
+        cwd=ROOT,
+        capture_output=True,
+        text=True,
+        **kwargs,
+    )
+
+
+@pytest.mark.slow
+def test_a_run_ends_with_checkpoint_table_and_curve_and_a_second_one_is_equal(
+    tmp_path: Path,
+) -> None:
+    done = train(*SMALL, "--run-dir", str(tmp_path / "a"))
+    assert done.returncode == 0, done.stderr
+    config = json.loads((tmp_path / "a/checkpoint/config.json").read_text())
+    assert config["preset"] == "smoke" and config["init"] is None
+    assert config["decisions"] >= PRESETS["smoke"].decisions and config["seconds"] > 0
+    assert "| `greedy` |" in (tmp_path / "a/checkpoint/README.md").read_text()
+    results = json.loads((tmp_path / "a/evaluation.json").read_text())["results"]
+    assert [r["against"] for r in results] == ["random", "greedy"]
+    assert (tmp_path / "a/curve.png").stat().st_size > 1000
+    assert f"oxx play --bots policy:{tmp_path / 'a/checkpoint'}" in done.stdout
+
+    again = train(*SMALL, "--run-dir", str(tmp_path / "b"))
+    assert again.returncode == 0, again.stderr
+    weights = [load_checkpoint(tmp_path / run / "checkpoint")[0] for run in "ab"]
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.slow
+def test_a_killed_run_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
+    whole = train(*SMALL, "--run-dir", str(tmp_path / "whole"))
+    assert whole.returncode == 0, whole.stderr
+
+    folder = tmp_path / "killed"
+    command = [sys.executable, "training/train.py", *SMALL, "--run-dir", str(folder)]
+    running = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
+    deadline = time.monotonic() + 300
+    while not (folder / "state.npz").exists() and running.poll() is None:
+        assert time.monotonic() < deadline
+        time.sleep(0.02)
+    os.kill(running.pid, signal.SIGKILL)
+    running.wait()
+
+    resumed = train("--resume", str(folder), "--workers", "1")
+    assert resumed.returncode == 0, resumed.stderr
+    weights = [load_checkpoint(tmp_path / run / "checkpoint")[0] for run in ("whole", "killed")]
+    np.testing.assert_array_equal(*weights)
+
+
+@pytest.mark.slow
+def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
+    folder = tmp_path / "run"
+    done = train(*SMALL, "--run-dir", str(folder))
+    assert done.returncode == 0, done.stderr
+    data = (folder / "state.npz").read_bytes()
+    (folder / "state.npz").write_bytes(data[: len(data) // 2])
+    shutil.rmtree(folder / "checkpoint")
+    done = train("--resume", str(folder))
+    assert done.returncode == 2
+    assert "state.npz is no state of this run" in done.stderr and "Traceback" not in done.stderr
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        (["--preset", "nonesuch"], "unknown preset 'nonesuch'"),
+        (["--resume", "/nonesuch"], "not the folder of a run"),
+        (["--init", "nonesuch", "--run-dir", "DIR"], "no checkpoint folder 'nonesuch'"),
+        (["--rules", "poker", "--run-dir", "DIR"], "unknown rule set 'poker'"),
+        (["--learning-rat", "1"], "learning-rat"),
+    ],
+)
+def test_a_wrong_option_is_explained_and_leaves_nothing(
+    tmp_path: Path, options: list[str], message: str
+) -> None:
+    folder = tmp_path / "run"
+    done = train(*(str(folder) if option == "DIR" else option for option in options))
+    assert done.returncode == 2
+    assert message in done.stderr + done.stdout
+    assert "Traceback" not in done.stderr
+    assert not folder.exists()

@@ -1,0 +1,341 @@
+"""Learn from search: a network imitates Monte Carlo's values of each action.
+
+    python training/distill.py --run-dir runs/warm --decisions 200000
+
+Games over the whole space (table sizes, rule sets, fresh decks) are played by Monte Carlo itself,
+now and then by the greedy or a random action, so that other positions occur as well. Every
+decision is kept as its full game record (compact, and encoded anew whenever the observation
+changes) with the value of each legal action. The network learns the softmax of these values, and
+to predict what the best action is worth. The data set is a function of the seed and the options; it
+is written to the run folder in parts, so that a stopped run goes on where it was.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # `python training/distill.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oxx_env import cards
+from oxx_env.bots.monte_carlo import mc_values
+from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.engine import (
+    GREEDY,
+    PENDING,
+    in_parts,
+    new_games,
+    pending,
+    policy_actions,
+    random_actions,
+    rule_flags,
+    stack_decks,
+    step,
+)
+from oxx_env.network import OxxNetwork
+from oxx_env.observe import OBS, encode_pending
+from oxx_env.rules import ACTIONS, DECK, GAME, RULE_SETS
+from training.evaluate import commit, model_card
+
+GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Generate decisions of Monte Carlo search and imitate them."""
+
+    run_dir: Path = Path("runs/warm")
+    """Folder of data and checkpoint; parts that are there already are used."""
+    seed: int = 1
+    """Of everything random."""
+    decisions: int = 400_000
+    """Decisions to learn from."""
+    part: int = 20_000
+    """Decisions in one file of the data set."""
+    determinisations: int = 60
+    """Deals tried for each decision."""
+    horizon: int = 5
+    """Rounds of a play-out."""
+    players: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    """Table sizes, equally often among the decisions."""
+    rules: tuple[str, ...] = RULE_SETS
+    """Rule sets, equally often."""
+    decks: tuple[str, ...] = cards.DECK_NAMES
+    """Deck models; each game has a fresh assignment of their card types to numbers."""
+    random_decks: int = 300
+    """Fresh decks in one part; 0: the decks as they are."""
+    init: str | None = None
+    """Start from this checkpoint."""
+    hidden: int = 64
+    """Width of the network."""
+    temperature: float = 0.8
+    """Points by which an action must be worse to be 1/e as likely in the target."""
+    epochs: int = 6
+    """Passes over the data."""
+    minibatch: int = 1024
+    """Samples of one gradient step."""
+    learning_rate: float = 2e-3
+    """Of Adam at the start; falls to a twentieth, following a cosine."""
+    reward_scale: float = 0.1
+    """Value of one relative point, as in self-play."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+
+
+@dataclass
+class Data:
+    """Decisions with their values.
+
+    games   GAME [N], full records resting at the decision; `deck` indexes `decks`
+    decks   DECK [D]
+    seats   uint8 [N]
+    values  float32 [N, ACTIONS], relative points after the horizon; -inf where illegal
+    """
+
+    games: NDArray[np.void]
+    decks: NDArray[np.void]
+    seats: NDArray[np.uint8]
+    values: NDArray[np.float32]
+
+
+def generate(config: Config, number: int) -> Data:
+    """One part of the data set; the same for any number of cores."""
+    rng = np.random.default_rng([config.seed, 2, number])
+    table = (
+        [
+            cards.random_deck(config.decks[k % len(config.decks)], rng)
+            for k in range(config.random_decks)
+        ]
+        if config.random_decks
+        else list(config.decks)
+    )
+    decks = stack_decks(table)
+    flags = [rule_flags(name) for name in config.rules]
+    kinds = [(p, r) for p in config.players for r in flags]
+    # A table of ten has five times the decisions of a table of two in the same number of steps.
+    side = np.array([1 / p for p, _ in kinds])
+    count = 64 * len(kinds)
+    kind = rng.choice(len(kinds), count, p=side / side.sum())
+    games = new_games(
+        rng.integers(0, 2**53, count),
+        decks,
+        np.array([kinds[k][0] for k in kind]),
+        np.array([kinds[k][1] for k in kind]),
+        rng.integers(0, len(decks), count),
+    )
+    who, n = np.zeros(10 * count, PENDING), 0
+    # Games start together: play each on for a random while, so that all rounds occur.
+    actions = np.zeros(10 * count, np.int64)
+    for wait in range(30):
+        n = int(pending(games, who))
+        policy_actions(games, decks, who, n, GREEDY, actions)
+        keep = rng.integers(0, 30, count)[who["game"][:n]] > wait
+        moving = np.ascontiguousarray(who[:n][keep])
+        step(games, decks, moving, len(moving), np.ascontiguousarray(actions[:n][keep]), True)
+    kept: list[Data] = []
+    total = 0
+    while total < config.part:
+        n = int(pending(games, who))
+        values = np.empty((n, ACTIONS))
+
+        def think(part: slice, values: Any = values) -> None:
+            mine = np.ascontiguousarray(who[part])
+            mc_values(
+                games, decks, mine, len(mine), config.determinisations, config.horizon, values[part]
+            )
+
+        in_parts_by_game(think, who[:n])
+        kept.append(
+            Data(
+                games[who["game"][:n]].copy(),
+                decks,
+                who["seat"][:n].copy(),
+                values.astype(np.float32),
+            )
+        )
+        total += n
+        chosen = values.argmax(axis=1)
+        draw = rng.random(n)
+        for share, choose in ((GREEDY_SHARE, _greedy), (RANDOM_SHARE, random_actions)):
+            choose(games, decks, who, n, actions)
+            chosen = np.where(draw < share, actions[:n], chosen)
+            draw -= share
+            draw[draw < 0] = 2
+        step(games, decks, who, n, chosen.astype(np.int64), True)
+    cut = config.part
+    return Data(
+        np.concatenate([k.games for k in kept])[:cut],
+        decks,
+        np.concatenate([k.seats for k in kept])[:cut],
+        np.concatenate([k.values for k in kept])[:cut],
+    )
+
+
+def _greedy(games: Any, decks: Any, who: Any, n: int, actions: Any) -> None:
+    policy_actions(games, decks, who, n, GREEDY, actions)
+
+
+def in_parts_by_game(function: Any, who: NDArray[np.void]) -> None:
+    """Split PENDING over two cores, never inside a game (its random stream moves on in order)."""
+    middle = len(who) // 2
+    while 0 < middle < len(who) and who["game"][middle] == who["game"][middle - 1]:
+        middle += 1
+    bounds = (slice(0, middle), slice(middle, len(who)))
+    in_parts(lambda part: [function(bounds[i]) for i in range(part.start, part.stop)], 2)
+
+
+def load_part(config: Config, number: int) -> Data:
+    """A part from the run folder; made and written if it is not there."""
+    path = config.run_dir / "data" / f"part-{number:04d}.npz"
+    wanted = json.dumps(
+        [config.seed, config.part, config.determinisations, config.horizon, config.players,
+         config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
+    )  # fmt: skip
+    if path.exists():
+        with np.load(path, allow_pickle=False) as file:
+            if str(file["options"]) != wanted:
+                raise ValueError(f"{path} was made with other options; name another --run-dir")
+            return Data(file["games"], file["decks"], file["seats"], file["values"])
+    data = generate(config, number)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_suffix(".part")
+    with open(temporary, "wb") as out:
+        np.savez(
+            out,
+            games=data.games,
+            decks=data.decks,
+            seats=data.seats,
+            values=data.values,
+            options=np.array(wanted),
+        )
+    temporary.replace(path)
+    return data
+
+
+def targets(
+    data: Data, temperature: float, reward_scale: float
+) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
+    """Observations [N, OBS], policy targets [N, ACTIONS], value targets [N]."""
+    n = len(data.seats)
+    who = np.zeros(n, PENDING)
+    who["game"], who["seat"] = np.arange(n), data.seats
+    observations = np.empty((n, OBS), np.float32)
+    encode_pending(data.games, data.decks, who, n, observations)
+    best = data.values.max(axis=1, keepdims=True)
+    policy = np.exp((data.values - best) / temperature)
+    policy /= policy.sum(axis=1, keepdims=True)
+    points = data.games["points"].astype(np.float32)
+    players = data.games["players"].astype(np.float32)
+    rows = np.arange(n)
+    own = points[rows, data.seats]
+    relative = own - (points.sum(axis=1) - own) / (players - 1)
+    relative = np.where(data.games["rules"] & 2, relative, -relative)
+    value = (best[:, 0] - relative) * np.float32(reward_scale)
+    return observations, policy.astype(np.float32), value.astype(np.float32)
+
+
+def imitate(
+    net: OxxNetwork, config: Config, parts: list[Data], progress: bool = True
+) -> dict[str, float]:
+    """Fit the network; the last part is held out. Returns its cross entropy and regret."""
+    torch.set_num_threads(1)
+    torch.manual_seed(config.seed)
+    rng = np.random.default_rng([config.seed, 3])
+    encoded = [targets(part, config.temperature, config.reward_scale) for part in parts]
+    held, learning = encoded[-1], encoded[:-1] or encoded
+    optimizer = torch.optim.Adam(net.parameters(), lr=config.learning_rate)
+    per_part = [-(-len(e[0]) // config.minibatch) for e in learning]
+    steps = config.epochs * sum(per_part)
+    schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
+        optimizer, steps, config.learning_rate / 20
+    )
+    with tqdm(total=steps, unit="step", disable=not progress) as bar:
+        for _ in range(config.epochs):
+            for index in rng.permutation(len(learning)):
+                obs, policy, value = (torch.from_numpy(array) for array in learning[index])
+                order = torch.from_numpy(rng.permutation(len(obs)))
+                for part in order.split(config.minibatch):
+                    logits, values = net(obs[part])
+                    wanted = policy[part]
+                    logits = logits.masked_fill(wanted == 0, -1e9)
+                    cross = -(wanted * torch.log_softmax(logits, 1)).sum(1).mean()
+                    error = torch.nn.functional.mse_loss(values, value[part])
+                    optimizer.zero_grad()
+                    (cross + config.value_coef * error).backward()
+                    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                    optimizer.step()
+                    schedule.step()
+                    bar.update()
+    return judge(net, held, parts[-1])
+
+
+def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
+    """Held-out cross entropy, regret in points a decision against the search, value error."""
+    obs, policy, value = encoded
+    with torch.no_grad():
+        logits, values = net(torch.from_numpy(obs))
+    scores = np.where(np.isfinite(data.values), logits.numpy(), -np.inf)
+    rows = np.arange(len(obs))
+    regret = data.values.max(axis=1) - data.values[rows, scores.argmax(axis=1)]
+    log = scores - np.log(np.exp(scores - scores.max(1, keepdims=True)).sum(1, keepdims=True))
+    log -= scores.max(1, keepdims=True)
+    cross = -(policy * np.where(policy > 0, log, 0)).sum(axis=1)
+    return {
+        "cross_entropy": float(cross.mean()),
+        "regret": float(regret.mean()),
+        "value_rmse": float(np.sqrt(((values.numpy() - value) ** 2).mean())),
+    }
+
+
+def main(argv: list[str]) -> int:
+    config = tyro.cli(Config, args=argv, description=__doc__)
+    try:
+        start = time.monotonic()
+        count = -(-config.decisions // config.part) + 1  # and one held out
+        parts = [
+            load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
+        ]
+        net = OxxNetwork(config.hidden)
+        init = None
+        if config.init is not None:
+            net.load_weights(load_checkpoint(config.init)[0])
+            init = checksum(config.init)
+        figures = imitate(net, config, parts)
+        facts = {
+            "preset": "warm",
+            "seed": config.seed,
+            "decisions": config.decisions,
+            "seconds": round(time.monotonic() - start, 1),
+            "init": init,
+            "players": list(config.players),
+            "rules": list(config.rules),
+            "decks": list(config.decks),
+            "reward_scale": config.reward_scale,
+            "command": "python training/distill.py " + " ".join(argv),
+            "commit": commit(),
+            "held_out": figures,
+            "training": {**asdict(config), "run_dir": str(config.run_dir)},
+        }
+        folder = config.run_dir / "checkpoint"
+        save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
+        write_atomically(config.run_dir / "figures.json", json.dumps(figures).encode())
+    except (ValueError, OSError) as error:
+        print(f"distill.py: {error}", file=sys.stderr)
+        return 2
+    print(json.dumps({"checkpoint": str(folder), **figures}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
