@@ -1,4 +1,4 @@
-"""Eight bytes of one word at once, where the processor has an instruction for it."""
+"""What processors can do with the eight bytes of a word and Python has no word for."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ config: Any = _config
 
 
 @intrinsic
-def _largest_byte(typingctx, word):  # type: ignore[no-untyped-def]
-    def codegen(context, builder, signature, args):
+def _largest_byte(typing_context: Any, word: Any) -> Any:
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
         lanes = ir.VectorType(ir.IntType(8), 8)
         reduce = cgutils.get_or_insert_function(
             builder.module,
@@ -29,6 +29,7 @@ def _largest_byte(typingctx, word):  # type: ignore[no-untyped-def]
 
 
 def _largest_byte_plain(word: Any) -> Any:
+    """The largest of the eight bytes of a uint64."""
     return np.uint64(max(int(word).to_bytes(8, "little")))
 
 
