@@ -292,7 +292,7 @@ def best_heads(game, deck, number):
         most = 0
         for row in range(ROWS):
             heads = heads_of(game["row_sums"][row])
-            most = max(most, heads if fitting & taking >> row & 1 else 0)
+            most = max(most, heads if (fitting & taking) >> row & 1 else 0)
         return most
     legal = legal_rows(game, deck, number)
     least = 1 << 30
