@@ -147,11 +147,12 @@ def deal_again(game, deck):
 
 @kernel
 def set_up_by_hand(games, decks):
-    """Start games whose full draw piles and row cards have been written into the records."""
+    """Start games whose full draw piles and row cards have been written into the records, and whose
+    random streams begin with what stands in `rng`."""
     for g in range(games.shape[0]):
         game = games[g]
         deck = decks[game["deck"]]
-        game["rng"] = mix(game["seed"])
+        game["rng"] = mix(game["rng"])
         set_up(game, deck)
         advance(game, deck)
 
@@ -300,7 +301,7 @@ def best_heads(game, deck, number):
         most = 0
         for row in range(ROWS):
             heads = heads_of(game["row_sums"][row])
-            most = max(most, heads if fitting & taking >> row & 1 else 0)
+            most = max(most, heads if (fitting & taking) >> row & 1 else 0)
         return most
     legal = legal_rows(game, deck, number)
     least = 1 << 30

@@ -42,7 +42,7 @@ from oxx_env.rules import (
     shuffle,
     tick,
 )
-from oxx_env.views import View
+from oxx_env.views import View, clone
 
 MAX_GAMES = 1000  # of one match
 MAX_SEED = 2**64 - 2
@@ -160,13 +160,14 @@ class Table:
             piles, row_cards = check_deal(self.players, draw_piles, rows)
             game["piles"][: len(piles)] = piles
             game["rows"][:, 0] = row_cards
+            game["rng"] = seed  # the match's later games are dealt from it
             self._by_hand = _deal_of(game)
             engine.set_up_by_hand(games, decks)
         else:
             engine.deal(games, decks)
         self.games, self.decks, self.deck = games, decks, name
         self.decisions = []
-        self._start = games.copy()
+        self._start = clone(games)
         self._walk = None
 
     # --- playing ---
@@ -234,7 +235,7 @@ class Table:
     def walk(self) -> Walk:
         """The course of the match so far, brought up to date."""
         if self._walk is None:
-            self._walk = Walk(self._start.copy(), self.decks, self.deck, self._by_hand)
+            self._walk = Walk(clone(self._start), self.decks, self.deck, self._by_hand)
         self._walk.follow(self.decisions)
         return self._walk
 
@@ -243,7 +244,7 @@ class Table:
         phase the running one with its placements so far."""
         if decisions is None or decisions == len(self.decisions):
             return self.walk().rounds()
-        walk = Walk(self._start.copy(), self.decks, self.deck, self._by_hand)
+        walk = Walk(clone(self._start), self.decks, self.deck, self._by_hand)
         walk.follow(self.decisions[:decisions])
         return walk.rounds()
 
@@ -336,7 +337,7 @@ class Walk:
         self._rounds: list[dict[str, Any]] = []
         self._deal = self._by_hand
         if game["seed"] != NO_SEED:
-            laid_out = self.games.copy()
+            laid_out = clone(self.games)
             _shuffle(laid_out)
             self._deal = _deal_of(laid_out[0])
 
@@ -374,8 +375,8 @@ def _deal_of(game: np.void) -> dict[str, Any]:
 
 def ranks(points: NDArray[np.integer[Any]], rules: str) -> list[int]:
     """Places for rulebook points [P]: 1 = best (fewest, in `positive` most), ties share."""
-    better = points if rules in ("base", "color") else -points
-    return [1 + int((better < own).sum()) for own in better]
+    better = (points if rules in ("base", "color") else -points).tolist()
+    return [1 + sum(other < own for other in better) for own in better]
 
 
 def check_deal(

@@ -139,6 +139,11 @@ def _no_history() -> list[dict[str, Any]]:
     return []
 
 
+def clone(games: NDArray[np.void]) -> NDArray[np.void]:
+    """A copy of GAME [B]; by bytes: numpy copies records field by field, 20 times slower."""
+    return np.frombuffer(bytearray(games.tobytes()), games.dtype)
+
+
 @dataclass(frozen=True, eq=False)
 class View:
     """What `seat` knows of a game.
@@ -166,7 +171,7 @@ class View:
         history: Callable[[], list[dict[str, Any]]] = _no_history,
     ) -> View:
         """The view of one seat on GAME [1], which is copied; `decks` is DECK [1], its deck."""
-        games = games.copy()
+        games = clone(games)
         _hide(games, seat)
         games[0]["deck"] = 0
         return cls(games, decks, seat, deck, history)

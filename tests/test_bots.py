@@ -207,17 +207,17 @@ def test_greedy_takes_the_most_heads_in_positive_and_counts_a_card_that_fits_now
     None
 ):
     """
-    rows   11 blue 5 | 12 to 15 green
+    rows   12 green | 13 green | 11 blue 5 | 14 green | 15 green
     hand   1 blue (six heads of blue: takes 5) | 2 green | 3 red 3 (fits nowhere) | 4 green
     """
     heads = {1: BLUE, 2: GREEN, 3: [0, 0, 0, 3, 0, 0], 4: GREEN, 11: [5, 0, 0, 0, 0, 0]}
     heads |= dict.fromkeys((12, 13, 14, 15), GREEN)
     hands = [[1, 2, 3, 4], [21, 22, 23, 24]]
-    table = table_by_hand(heads, hands, [11, 12, 13, 14, 15], "positive")
+    table = table_by_hand(heads, hands, [12, 13, 11, 14, 15], "positive")
     assert choices(make("greedy"), table, 0) == {0}
     # Without the blue card the three others are worth nothing, and the most heads break the tie.
     heads[1] = GREEN
-    table = table_by_hand(heads, hands, [11, 12, 13, 14, 15], "positive")
+    table = table_by_hand(heads, hands, [12, 13, 11, 14, 15], "positive")
     assert choices(make("greedy"), table, 0) == {2}
 
 
