@@ -111,6 +111,8 @@ def _compiled(function: F, **options: Any) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
     try:
-        return cast(F, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function))
+        return cast(
+            F, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
+        )
     finally:
         config.CACHE_DIR = before
