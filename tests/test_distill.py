@@ -1,0 +1,90 @@
+"""Learning from search: the data set is repeatable, and its targets say what the search said."""
+
+from __future__ import annotations
+
+import dataclasses
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
+
+from oxx_env.checkpoint import load_checkpoint
+from oxx_env.engine import PENDING, masks
+from oxx_env.network import OxxNetwork
+from oxx_env.rules import ACTIONS, RULE_SETS
+from training.distill import Config, Data, generate, judge, load_part, main, targets
+
+SMALL = Config(
+    part=3000, determinisations=4, horizon=2, players=(2, 5), random_decks=3, decks=("balanced",)
+)
+
+
+@pytest.fixture(scope="module")
+def data() -> Data:
+    return generate(SMALL, 0)
+
+
+def test_the_same_options_give_the_same_data(data: Data) -> None:
+    again = generate(SMALL, 0)
+    assert data.games.tobytes() == again.games.tobytes()
+    np.testing.assert_array_equal(data.values, again.values)
+    assert generate(SMALL, 1).games.tobytes() != data.games.tobytes()
+
+
+def test_exactly_the_legal_actions_have_a_value(data: Data) -> None:
+    n = len(data.seats)
+    who = np.zeros(n, PENDING)
+    who["game"], who["seat"] = np.arange(n), data.seats
+    legal = np.zeros((n, ACTIONS), np.int8)
+    masks(data.games, data.decks, who, n, legal)
+    np.testing.assert_array_equal(np.isfinite(data.values), legal == 1)
+    assert (legal.sum(axis=1) >= 2).all()
+
+
+def test_all_table_sizes_rule_sets_and_phases_occur(data: Data) -> None:
+    assert set(data.games["players"].tolist()) == {2, 5}
+    assert set(data.games["rules"].tolist()) == set(range(len(RULE_SETS)))
+    assert set(data.games["phase"].tolist()) == {0, 1}
+    assert len(set(data.games["round"].tolist())) > 10
+
+
+def test_targets_prefer_the_better_action_by_the_temperature(data: Data) -> None:
+    _, policy, value = targets(data, temperature=0.5, reward_scale=0.1)
+    np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
+    best = data.values.argmax(axis=1)
+    for i in range(50):
+        for action in np.flatnonzero(np.isfinite(data.values[i])):
+            gap = data.values[i, best[i]] - data.values[i, action]
+            ratio = policy[i, action] / policy[i, best[i]]
+            assert ratio == pytest.approx(np.exp(-gap / 0.5), rel=1e-4, abs=1e-12)
+    # In `base` nobody's relative points are better than the best action's before a round is over.
+    assert np.isfinite(value).all() and np.abs(value).max() < 10
+
+
+def test_parts_on_disk_are_used_again_and_never_for_other_options(tmp_path: Path) -> None:
+    small = dataclasses.replace(SMALL, run_dir=tmp_path, part=300)
+    first = load_part(small, 0)
+    second = load_part(small, 0)
+    assert first.games.tobytes() == second.games.tobytes()
+    with pytest.raises(ValueError, match="made with other options"):
+        load_part(dataclasses.replace(small, horizon=3), 0)
+
+
+@pytest.mark.slow
+def test_a_network_learns_from_search_and_becomes_a_checkpoint(tmp_path: Path) -> None:
+    options = "--decisions 3000 --part 1500 --determinisations 6 --horizon 3 --hidden 16"
+    options += " --players 2 --rules base --random-decks 0 --decks balanced --epochs 8"
+    assert main([*options.split(), "--run-dir", str(tmp_path), "--minibatch", "128"]) == 0
+    _, config = load_checkpoint(tmp_path / "checkpoint")
+    assert config["preset"] == "warm"
+    held_out = load_part(dataclasses.replace(Config(), **_options(config, tmp_path)), 2)
+    untrained = judge(OxxNetwork(16), targets(held_out, 0.8, 0.1), held_out)
+    assert config["held_out"]["regret"] < 0.8 * untrained["regret"]
+
+
+def _options(config: dict[str, Any], folder: Path) -> dict[str, Any]:
+    values = {k: tuple(v) if isinstance(v, list) else v for k, v in config["training"].items()}
+    return {**values, "run_dir": folder}
