@@ -100,25 +100,30 @@ DECK = np.dtype(
 def deck_record(heads: NDArray[np.integer[Any]]) -> NDArray[np.void]:
     """The kernel's form of a deck, DECK [1], from head counts [110, 6] (see `cards.load_deck`)."""
     deck = np.zeros(1, DECK)
-    for number, card in enumerate(np.asarray(heads).tolist(), start=1):
-        total = sum(card)
-        word = 1 << 56 | total << 48
-        colors = 0
-        bit = np.uint64(1 << (number & 63))
-        for color, count in enumerate(card):
-            word |= count << (8 * color)
-            if count:
-                colors |= 1 << color
-                deck[0]["showing"][color, number >> 6] |= bit
-        deck[0]["cards"][number] = word
-        deck[0]["fits"][number] = colors * 0x0101010101
-        deck[0]["worth"][min(total, 4) - 1, number >> 6] |= bit
-        deck[0]["shown"][number] = [number / NUMBERS, total / 6, *(count / 3 for count in card)]
-    for colors in range(1 << N_COLORS):
-        for color in range(N_COLORS):
-            if colors >> color & 1:
-                deck[0]["sharing"][colors] |= deck[0]["showing"][color]
+    record = deck[0]
+    cards = np.zeros((NUMBERS + 1, N_COLORS), np.uint64)
+    cards[1:] = heads
+    total = cards.sum(axis=1)
+    color = np.arange(N_COLORS, dtype=np.uint64)
+    shows = cards > 0
+    colors = (shows << color).sum(axis=1, dtype=np.uint64)
+    record["cards"][1:] = ((cards << (_8 * color)).sum(axis=1) + (total << _48) + (_ONE << _56))[1:]
+    record["fits"] = colors * _FIVE_ONES
+    record["showing"] = [_number_set(shows[:, c]) for c in range(N_COLORS)]
+    record["worth"] = [_number_set(total == n) for n in (1, 2, 3)] + [_number_set(total > 3)]
+    record["shown"][:, 0] = np.arange(NUMBERS + 1) / NUMBERS
+    record["shown"][:, 1] = total / 6
+    record["shown"][:, 2:] = cards / 3
+    for some in range(1, 1 << N_COLORS):
+        lowest = (some & -some).bit_length() - 1
+        record["sharing"][some] = record["sharing"][some & (some - 1)] | record["showing"][lowest]
     return deck
+
+
+def _number_set(members: NDArray[np.bool_]) -> list[int]:
+    """The numbers [0..110] that are members, as two words."""
+    bits = sum(1 << int(number) for number in np.flatnonzero(members))
+    return [bits & (1 << 64) - 1, bits >> 64]
 
 
 def deck_cards(deck: np.void) -> list[list[int]]:
