@@ -12,15 +12,12 @@ allow, naming game, round and clause of `docs/rules.md`.
 
 from __future__ import annotations
 
-import contextlib
 import functools
 import json
 import os
 import sys
-import tempfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path
 from typing import IO, Any
 
 import numpy as np
@@ -28,6 +25,7 @@ from numpy.typing import NDArray
 
 from oxx_env import cards
 from oxx_env.cards import COLORS, NUMBERS
+from oxx_env.files import open_whole
 from oxx_env.jit import kernel
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -162,24 +160,6 @@ def to_line(record: dict[str, Any]) -> str:
 def write_record(file: IO[str], record: dict[str, Any]) -> None:
     """Append a record to an open text file."""
     file.write(to_line(record) + "\n")
-
-
-@contextlib.contextmanager
-def open_whole(path: str | os.PathLike[str]) -> Iterator[IO[str]]:
-    """A text file to write that appears at `path` when all is written, or not at all."""
-    path = Path(path)
-    handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
-    try:
-        with os.fdopen(handle, "w", encoding="utf-8", newline="\n") as file:
-            yield file
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes it private
-        os.replace(name, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(name)
-        raise
 
 
 def write_records(path: str | os.PathLike[str], records: Iterable[dict[str, Any]]) -> int:

@@ -26,6 +26,7 @@ from numpy.typing import NDArray
 from oxx_env import cards
 from oxx_env.cards import NUMBERS
 from oxx_env.engine import check_players, rule_flags
+from oxx_env.files import open_whole
 from oxx_env.records import Follower, is_int, short
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -190,10 +191,8 @@ class Tracker:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tracked game; a crash leaves the file as it was."""
-        path = Path(path)
-        beside = path.with_name(path.name + ".new")
-        beside.write_text(json.dumps(self.to_dict()) + "\n", encoding="utf-8")
-        os.replace(beside, path)
+        with open_whole(path) as file:
+            file.write(json.dumps(self.to_dict()) + "\n")
 
     @classmethod
     def load(cls, path: str | os.PathLike[str]) -> Tracker:

@@ -15,7 +15,7 @@ class Config:
     """Which preset the other values start from."""
     seed: int = 1
     """Of all random choices."""
-    decisions: int = 1_000_000
+    decisions: int = 600_000
     """Samples to learn from."""
 
     players: tuple[int, ...] = (2,)
@@ -39,7 +39,7 @@ class Config:
     """Games played side by side."""
     rollout: int = 32_768
     """Samples of one batch, at most."""
-    epochs: int = 3
+    epochs: int = 2
     """Passes over a batch."""
     minibatch: int = 1024
     """Samples of one gradient step."""
@@ -91,17 +91,37 @@ def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
 
 
 PRESETS = {
+    # Two players, one deck: what `make train` runs, in minutes.
     "quick": Config(),
+    # The whole space of games from nothing, in hours.
+    "full": replace(
+        Config(),
+        preset="full",
+        decisions=20_000_000,
+        players=(2, 3, 4, 5, 6, 7, 8, 9, 10),
+        player_shares=(4, 1, 3, 1, 2, 1, 1, 1, 1),
+        rules=("base", "color", "positive", "color+positive"),
+        rule_shares=(3, 1, 1, 1),
+        decks=("balanced", "three-color", "two-color"),
+        random_decks=300,
+        greedy_share=0.2,
+        games=512,
+        rollout=65_536,
+        final_learning_rate=2e-5,
+        eval_every=1_000_000,
+        final_games=2000,
+    ),
+    # A few seconds, to see that everything works.
     "smoke": replace(
         Config(),
         preset="smoke",
         decisions=6000,
         games=32,
         rollout=2048,
+        minibatch=256,
+        hidden=16,
         eval_every=2000,
         eval_games=20,
         final_games=40,
-        hidden=16,
-        minibatch=256,
     ),
 }

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxx_env.commands import OK, Report, _show
 from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
+from oxx_env.files import open_whole
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas
@@ -142,6 +143,5 @@ def draw(result: arenas.League, path: str) -> None:
     axes.set_xlabel("OpenSkill rating (Plackett-Luce) with 95 % interval")
     axes.set_title(headline(result), fontsize=9)
     axes.grid(axis="x", alpha=0.3)
-    unfinished = f"{path}.part"
-    FigureCanvasAgg(figure).print_png(unfinished)
-    os.replace(unfinished, path)
+    with open_whole(path, "wb") as file:
+        FigureCanvasAgg(figure).print_png(file)

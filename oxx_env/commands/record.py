@@ -39,7 +39,7 @@ class Run(Command):
     def run(self) -> int:
         from oxx_env import bots
         from oxx_env.cards import load_deck
-        from oxx_env.records import open_whole
+        from oxx_env.files import open_whole
         from oxx_env.table import MAX_GAMES, Table
 
         if self.games < 1:
@@ -61,7 +61,7 @@ class Run(Command):
             return OK
         with open_whole(self.output) as file:
             count = self._write(file, table, seated)
-        self.note(f"{count} games written to {self.output}")
+        self.note(f"{count} game{'s' if count != 1 else ''} written to {self.output}")
         return OK
 
     def _write(self, file: IO[str], table: Any, seated: list[Any]) -> int:
