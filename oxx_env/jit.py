@@ -31,6 +31,7 @@ _IMPORT = re.compile(
 _DEFINES_KERNEL = re.compile(r"^@kernel(_fma)?\b", re.M)
 
 config: Any = _config  # a module whose names are set at run time
+njit: Any = numba.njit  # its annotations do not know all of its options
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -111,8 +112,6 @@ def _compiled(function: F, **options: Any) -> F:
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
     try:
-        return cast(
-            F, numba.njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function)
-        )
+        return cast(F, njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function))
     finally:
         config.CACHE_DIR = before
