@@ -1,14 +1,17 @@
-# The two commands of this project:
+# The commands of this project:
 #   make train   train an agent from nothing (preset quick) and say how to play it
 #   make test    linter, types, all tests
-# Both create .venv when it is missing, and install again only when pyproject.toml changed.
+#   make bench   speed beside other environments; writes docs/benchmarks.md
+# They create .venv when it is missing, and install again only when pyproject.toml changed.
 
 PYTHON ?= python3
 VENV   ?= .venv
 BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
-.PHONY: train test test-fast lint install clean
+BENCH  ?= .venv-bench
+
+.PHONY: bench train test test-fast lint install clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
@@ -22,6 +25,14 @@ test-fast: lint
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+
+# The peers live in an environment of their own; one that does not install is named in the result.
+bench: $(STAMP)
+	test -x $(BENCH)/bin/python || $(PYTHON) -m venv $(BENCH)
+	$(BIN)/python benchmarks/peers.py --list | while read peer; do \
+	  $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
+	    || echo "$$peer does not install here"; done
+	$(BIN)/python benchmarks/peers.py --peers $(BENCH)/bin/python
 
 install: $(STAMP)
 

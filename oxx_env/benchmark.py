@@ -205,10 +205,19 @@ def api(clock: Clock, seed: int = 0) -> dict[str, float | None]:
     }
 
 
-def _any(mask: Any) -> int:
-    """A random legal action."""
-    legal = [action for action, allowed in enumerate(mask.tolist()) if allowed]
-    return legal[int(random.random() * len(legal))]
+class _AnyLegal(dict[bytes, list[int]]):
+    """A mask's bytes → the legal actions: the driver is to cost little beside the environment."""
+
+    def __missing__(self, mask: bytes) -> list[int]:
+        self[mask] = [action for action, allowed in enumerate(mask) if allowed]
+        return self[mask]
+
+    def __call__(self, mask: Any) -> int:
+        legal = self[mask.tobytes()]
+        return legal[int(random.random() * len(legal))]
+
+
+_any = _AnyLegal()
 
 
 def _parallel(clock: Clock, seed: int) -> float:

@@ -39,7 +39,6 @@ EXTRAS = {  # module that may be missing → the extra that brings it
     "tqdm": "train",
     "PIL": "render",
     "pygame": "render",
-    "psutil": "bench",
 }
 
 

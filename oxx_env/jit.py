@@ -30,10 +30,8 @@ _IMPORT = re.compile(
 )
 _DEFINES_KERNEL = re.compile(r"^@kernel(_fma)?\b", re.M)
 
-# Nobody calls a kernel from C: to leave out that wrapper saves a tenth of the compile time.
-OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
-
 config: Any = _config  # a module whose names are set at run time
+njit: Any = numba.njit  # its annotations do not know all of its options
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -110,9 +108,10 @@ def kernel_fma(function: F) -> F:
 def _compiled(function: F, **options: Any) -> F:
     # Numba reads the folder once, when the dispatcher is made; the process-wide setting is put back
     # at once so that other packages' caches stay where they are.
+    # Nobody calls a kernel from C: to leave out that wrapper saves a tenth of the compile time.
     before = config.CACHE_DIR
     config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
     try:
-        return cast(F, numba.njit(**(OPTIONS | options))(function))
+        return cast(F, njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function))
     finally:
         config.CACHE_DIR = before

@@ -64,43 +64,51 @@ class OxxNetwork(nn.Module):
         context_in = torch.cat([*plain, unseen[:, UNSEEN_SCALARS], seats[:, 0], mean], 1)
         context = torch.relu(layer("context")(context_in))
 
-        # Cards and rows: scalars, and sums over the colours.
+        # Cards and rows: scalars, and sums over the colours. Cards that are not there (two of five,
+        # on average) are left out from here on: `there` lists the others, `game` their samples.
+        there = (cards[:, :, 0].reshape(-1) > 0).nonzero()[:, 0]
+        game = there // CARDS
         card_colors, end_colors = cards[:, :, 3 : 3 + N_COLORS], rows[:, :, 2 : 2 + N_COLORS]
         row_colors = rows[:, :, 10 : 10 + N_COLORS]
         unseen_colors = unseen[:, None, 1 : 1 + N_COLORS].expand(n, CARDS, N_COLORS)
         hand_colors = card_colors[:, :HAND_SIZE].sum(1, keepdim=True).expand(n, CARDS, N_COLORS)
-        card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1)
-        card_sum = torch.relu(layer("card_color")(card_sum)).sum(2)
+        card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1).flatten(0, 1)[there]
+        card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)
         row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
         row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
-        card_in = torch.cat([cards[:, :, CARD_SCALARS], card_sum], 2)
+        card_in = torch.cat([cards[:, :, CARD_SCALARS].flatten(0, 1)[there], card_sum], 1)
         row_in = torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
 
         # Pairs, pooled over rows into cards, pooled over the hand.
+        of_row = layer("pair_row")(row_in) + layer("pair_context")(context)[:, None]
         first = (
-            layer("pair_card")(card_in)[:, :, None]
-            + (layer("pair_row")(row_in) + layer("pair_context")(context)[:, None])[:, None]
-            + layer("pair_pair")(pairs)
+            layer("pair_card")(card_in)[:, None]
+            + of_row.index_select(0, game)
+            + layer("pair_pair")(pairs.flatten(0, 1)[there])
         )
         second = torch.relu(layer("pair")(torch.relu(first)))
-        pool = torch.cat([second.mean(2), second.amax(2)], 2)
+        pool = torch.cat([second.mean(1), second.amax(1)], 1)
         token = torch.relu(
             layer("card_pool")(pool)
             + layer("card_card")(card_in)
-            + layer("card_context")(context)[:, None]
+            + layer("card_context")(context).index_select(0, game)
         )
-        token = token * cards[:, :, :1]
-        in_hand, placed = token[:, :HAND_SIZE], token[:, HAND_SIZE]
+        tokens = obs.new_zeros(n * CARDS, self.hidden).index_copy(0, there, token)
+        tokens = tokens.reshape(n, CARDS, self.hidden)
+        in_hand, placed = tokens[:, :HAND_SIZE], tokens[:, HAND_SIZE]
         held = cards[:, :HAND_SIZE, 0].sum(1, keepdim=True).clamp(min=1)
         value_in = torch.cat([in_hand.sum(1) / held, in_hand.amax(1), placed, context], 1)
         hand = layer("hand")(value_in[:, : 2 * self.hidden])
 
         # Scores.
         slots = layer("slot_score")(torch.relu(layer("slot")(in_hand) + hand[:, None]))
-        place = layer("place_pair")(second[:, HAND_SIZE])
-        place = torch.relu(place + (layer("place_card")(placed) + hand)[:, None])
-        row_scores = layer("place_score")(place)
-        logits = torch.cat([slots[:, :, 0], row_scores[:, :, 0], obs.new_zeros(n, 1)], 1)
+        placing = (there % CARDS == HAND_SIZE).nonzero()[:, 0]
+        where = game[placing]
+        place = (layer("place_card")(placed) + hand)[where][:, None]
+        place = torch.relu(layer("place_pair")(second[placing]) + place)
+        row_scores = layer("place_score")(place)[:, :, 0]
+        row_scores = obs.new_zeros(n, ROWS).index_copy(0, where, row_scores)
+        logits = torch.cat([slots[:, :, 0], row_scores, obs.new_zeros(n, 1)], 1)
         value = layer("value_score")(torch.relu(layer("value")(value_in)))
         return logits, value[:, 0]
 

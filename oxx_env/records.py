@@ -315,7 +315,8 @@ class Matches:
     """Do the games of a match fit together (R13)? Fed with the replayed records of one file."""
 
     def __init__(self) -> None:
-        self._last: dict[str, dict[str, Any]] = {}
+        self._last: dict[str, dict[str, Any]] = {}  # of each match that goes on, its last game
+        self._over: dict[str, Any] | None = None  # the last game that ended a match
 
     def follow(self, record: dict[str, Any], game: int) -> None:
         """Compare a game with the one before it in its match, where the file holds that."""
@@ -323,8 +324,12 @@ class Matches:
         if match["id"] is None:
             return
         before = self._last.pop(match["id"], None)
+        if before is None and self._over and self._over["match"]["id"] == match["id"]:
+            before = self._over
         if match["game"] < match["of"]:
             self._last[match["id"]] = record
+        else:
+            self._over = record
         if before is None or match["game"] != before["match"]["game"] + 1:
             return
         what = f"match {match['id']}, game {match['game']} of {match['of']}"

@@ -21,6 +21,7 @@ from oxx_env.rules import (
     CARD_PHASE,
     CARDS_DEALT,
     DEALT,
+    DECK,
     GAME,
     NO_SEED,
     NUMBERS,
@@ -104,20 +105,13 @@ class Table:
         self.players = engine.check_players(players)
         self.rules = rules
         self.rule_flags = engine.rule_flags(rules)
-        if isinstance(games_per_match, bool) or not isinstance(games_per_match, (int, np.integer)):
-            raise ValueError(f"games_per_match must be an integer, not {games_per_match!r}")
-        if not 1 <= games_per_match <= MAX_GAMES:
-            raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
-        self.games_per_match = int(games_per_match)
+        self.games_per_match = check_games(games_per_match)
         self.deck_spec = deck
         self.deck = cards.deck_name(deck)
         self._fixed_deck = None if callable(deck) else deck_record(cards.load_deck(deck))
         self.games = np.zeros(1, GAME)  # GAME [1]
-        self.decks = np.zeros(0, GAME) if self._fixed_deck is None else self._fixed_deck  # DECK [1]
-        self.decisions: list[tuple[int, int]] = []  # (seat, action) since the deal, in order
-        self._start = self.games
-        self._walk: Walk | None = None
-        self._by_hand: dict[str, Any] = {}
+        self.decks = np.zeros(1, DECK) if self._fixed_deck is None else self._fixed_deck  # DECK [1]
+        self._begin(None)
 
     # --- dealing ---
 
@@ -138,37 +132,36 @@ class Table:
         by_hand = draw_piles is not None and rows is not None
         if seed is None:
             seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
-        if (
-            isinstance(seed, bool)
-            or not isinstance(seed, (int, np.integer))
-            or not 0 <= seed <= MAX_SEED
-        ):
-            raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
+        seed = check_seed(seed)
         decks = self._fixed_deck
         name = cards.deck_name(self.deck_spec)
         if deck is not None or decks is None:
             spec = self.deck_spec if deck is None else deck
-            resolved = cards.resolve(spec, np.random.default_rng(int(seed)))
+            resolved = cards.resolve(spec, np.random.default_rng(seed))
             decks, name = deck_record(resolved), cards.deck_name(spec)
         games = np.zeros(1, GAME)
         game = games[0]
         game["players"], game["rules"] = self.players, self.rule_flags
         game["match_games"], game["match_game"] = self.games_per_match, 1
         game["seed"] = NO_SEED if by_hand else seed
+        dealt = None
         if by_hand:
             assert draw_piles is not None and rows is not None
             piles, row_cards = check_deal(self.players, draw_piles, rows)
             game["piles"][: len(piles)] = piles
             game["rows"][:, 0] = row_cards
             game["rng"] = seed  # the match's later games are dealt from it
-            self._by_hand = _deal_of(game)
+            dealt = _deal_of(game)
             engine.set_up_by_hand(games, decks)
         else:
             engine.deal(games, decks)
         self.games, self.decks, self.deck = games, decks, name
-        self.decisions = []
-        self._start = clone(games)
-        self._walk = None
+        self._begin(dealt)
+
+    def _begin(self, by_hand: dict[str, Any] | None) -> None:
+        """A new course from where the table stands; views of the old match keep the old one."""
+        self._course = Course(clone(self.games), self.decks, self.deck, by_hand)
+        self.decisions = self._course.decisions  # (seat, action) since the deal, in order
 
     # --- playing ---
 
@@ -209,8 +202,8 @@ class Table:
 
     def view(self, seat: int) -> View:
         """What the seat knows."""
-        decisions = len(self.decisions)
-        return View.of(self.games, self.decks, seat, self.deck, lambda: self.history(decisions))
+        history = partial(self._course.history, len(self.decisions))
+        return View.of(self.games, self.decks, seat, self.deck, history)
 
     def points(self) -> NDArray[np.int64]:
         """Rulebook points of the match so far, [P]."""
@@ -234,26 +227,57 @@ class Table:
 
     def walk(self) -> Walk:
         """The course of the match so far, brought up to date."""
-        if self._walk is None:
-            self._walk = Walk(clone(self._start), self.decks, self.deck, self._by_hand)
-        self._walk.follow(self.decisions)
-        return self._walk
+        return self._course.walk()
 
     def history(self, decisions: int | None = None) -> list[dict[str, Any]]:
         """Rounds of the running game after the first `decisions`: finished ones, and in the row
         phase the running one with its placements so far."""
-        if decisions is None or decisions == len(self.decisions):
-            return self.walk().rounds()
-        walk = Walk(clone(self._start), self.decks, self.deck, self._by_hand)
-        walk.follow(self.decisions[:decisions])
-        return walk.rounds()
+        return self._course.history(decisions)
 
     def records(self, match_id: str | None = None) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
-        walk = self.walk()
-        for record in walk.records:
-            record["match"]["id"] = match_id
-        return walk.records
+        return [
+            {**record, "match": {**record["match"], "id": match_id}}
+            for record in self.walk().records
+        ]
+
+
+class Course:
+    """One match: where it began, the decisions since, and on demand what came of them.
+
+    games, decks   GAME [1] at the match's first decision and DECK [1], the deck called `deck`
+    by_hand        the deal, where it was set by hand
+    decisions      (seat, action) in order; whoever acts appends to it
+    """
+
+    def __init__(
+        self,
+        games: NDArray[np.void],
+        decks: NDArray[np.void],
+        deck: str,
+        by_hand: dict[str, Any] | None,
+    ) -> None:
+        self.decisions: list[tuple[int, int]] = []
+        self._games, self._decks, self._deck, self._by_hand = games, decks, deck, by_hand
+        self._walk: Walk | None = None
+
+    def walk(self) -> Walk:
+        """Through all decisions so far; the same one each time."""
+        if self._walk is None:
+            self._walk = self._new_walk()
+        self._walk.follow(self.decisions)
+        return self._walk
+
+    def history(self, decisions: int | None = None) -> list[dict[str, Any]]:
+        """Rounds of the game that runs after the first `decisions` (all)."""
+        if decisions is None or decisions == len(self.decisions):
+            return self.walk().rounds()
+        walk = self._new_walk()
+        walk.follow(self.decisions[:decisions])
+        return walk.rounds()
+
+    def _new_walk(self) -> Walk:
+        return Walk(clone(self._games), self._decks, self._deck, self._by_hand)
 
 
 class Walk:
@@ -264,7 +288,7 @@ class Walk:
         games: NDArray[np.void],
         decks: NDArray[np.void],
         deck: str,
-        by_hand: dict[str, Any],
+        by_hand: dict[str, Any] | None,
     ) -> None:
         self.games, self.decks, self.deck = games, decks, deck
         self._by_hand = by_hand  # the first deal, where it was set by hand
@@ -335,7 +359,7 @@ class Walk:
         """Note the deal of the game that starts now."""
         game = self.games[0]
         self._rounds: list[dict[str, Any]] = []
-        self._deal = self._by_hand
+        self._deal = self._by_hand or {}
         if game["seed"] != NO_SEED:
             laid_out = clone(self.games)
             _shuffle(laid_out)
@@ -377,6 +401,24 @@ def ranks(points: NDArray[np.integer[Any]], rules: str) -> list[int]:
     """Places for rulebook points [P]: 1 = best (fewest, in `positive` most), ties share."""
     better = (points if rules in ("base", "color") else -points).tolist()
     return [1 + sum(other < own for other in better) for own in better]
+
+
+def check_games(games_per_match: Any) -> int:
+    """The games of a match as an int. Raises ValueError unless it is 1 to 1000."""
+    if isinstance(games_per_match, bool) or not isinstance(games_per_match, (int, np.integer)):
+        raise ValueError(f"games_per_match must be an integer, not {games_per_match!r}")
+    if not 1 <= games_per_match <= MAX_GAMES:
+        raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
+    return int(games_per_match)
+
+
+def check_seed(seed: Any) -> int:
+    """The seed of a deal as an int. Raises ValueError unless it is 0 to 2**64-2."""
+    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
+        raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
+    if not 0 <= seed <= MAX_SEED:
+        raise ValueError(f"the seed must be from 0 to 2**64-2, not {seed}")
+    return int(seed)
 
 
 def check_deal(

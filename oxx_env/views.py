@@ -7,6 +7,7 @@ the other way: it fills the blanks with one of the equally likely deals.
 
 from __future__ import annotations
 
+import copy
 import importlib
 from collections.abc import Callable
 from dataclasses import dataclass, field
@@ -137,6 +138,16 @@ def _decides(games, seat):
 
 def _no_history() -> list[dict[str, Any]]:
     return []
+
+
+@dataclass(frozen=True)
+class Told:
+    """A history that has been told: it knows nothing but its rounds, and can be sent elsewhere."""
+
+    rounds: list[dict[str, Any]]
+
+    def __call__(self) -> list[dict[str, Any]]:
+        return copy.deepcopy(self.rounds)
 
 
 def clone(games: NDArray[np.void]) -> NDArray[np.void]:
@@ -278,6 +289,10 @@ class View:
         start = int(self.game["pile_starts"][seat])
         size = int(self.game["pile_sizes"][seat])
         return [int(self.game["piles"][seat * ring + (start + i) % ring]) for i in range(size)]
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        # What `history` looks into may hold hidden cards: a copy gets what it tells.
+        return View, (self.games, self.decks, self.seat, self.deck, Told(self.history()))
 
     def _repr_svg_(self) -> str:
         """The table as a picture, in a notebook."""

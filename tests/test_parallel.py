@@ -14,6 +14,7 @@ import pytest
 from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from oxx_env import baron_oxx_v0
+from oxx_env.envs.match import IllegalAction
 from oxx_env.observe import OBS, observe
 from oxx_env.table import Table
 
@@ -333,7 +334,7 @@ def test_wrong_actions_are_named_with_the_legal_ones(actions: Any, message: str)
     env = baron_oxx_v0.parallel_env(2)
     env.reset(seed=1)
     before = env.match.table.games.tobytes()
-    with pytest.raises(ValueError, match=message):
+    with pytest.raises(IllegalAction, match=message):
         env.step(actions)
     assert env.match.table.games.tobytes() == before and env.match.table.decisions == []
 

@@ -270,6 +270,10 @@ def test_matches_whose_points_do_not_add_up_are_refused():
         matches.follow(first, 1)
         with pytest.raises(RecordError, match="game 2, deal, R13"):
             matches.follow(spoiled(second, spoil), 2)
+    matches = records.Matches()
+    matches.follow(spoiled(first, put("match", "of", 1)), 1)
+    with pytest.raises(RecordError, match=r"game 2, deal, R13: .* games were 1, not 2"):
+        matches.follow(second, 2)
     for spoil in [
         put("match", "game", 3),
         put("match", "game", 0),

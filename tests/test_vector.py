@@ -237,6 +237,8 @@ def test_opponents_see_views_and_not_the_learners_pick() -> None:
         ({"players": (2, 4), "seat": 2}, "seat 2: with 2 players"),
         ({"reward": "money"}, "unknown reward"),
         ({"games_per_match": 0}, "games_per_match"),
+        ({"games_per_match": 1.5}, "games_per_match must be an integer"),
+        ({"seed": 1.5}, "the seed must be an integer"),
         ({"seed": -1}, "seed must be"),
     ],
 )

@@ -18,7 +18,7 @@ from oxx_env.envs import kernels
 from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.table import MAX_SEED, Table
+from oxx_env.table import Table, check_seed
 from oxx_env.views import View
 
 ILLEGAL_ACTION = ("raise", "substitute")
@@ -92,12 +92,8 @@ class Match:
             if given[key] is not None:
                 given[key] = _numbers(key, given[key])
         if seed is not None:
-            if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-                raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
-            if not 0 <= seed <= MAX_SEED:
-                raise ValueError(f"the seed must be from 0 to 2**64-2, not {seed}")
-            self._deals, self._deals_seed = None, int(seed)
-            chosen = int(seed)
+            chosen = check_seed(seed)
+            self._deals, self._deals_seed = None, chosen
         else:
             if self._deals is None:
                 self._deals = np.random.default_rng(self._deals_seed)

@@ -198,7 +198,10 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
         if not isinstance(actions, dict):
             raise IllegalAction(f"actions must be a dict agent -> action, not {actions!r}")
         for agent in actions:
-            self._seat(agent)
+            try:
+                self._seat(agent)
+            except ValueError as error:
+                raise IllegalAction(str(error)) from None
         missing = [agent for agent in self.agents if agent not in actions]
         if missing:
             seat = self._seats[missing[0]]

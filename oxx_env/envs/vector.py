@@ -39,7 +39,7 @@ from oxx_env.envs.single import check_seat, make_bots
 from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
 from oxx_env.seeding import bot_rng
-from oxx_env.table import MAX_GAMES, MAX_SEED, ranks
+from oxx_env.table import MAX_SEED, check_games, check_seed, ranks
 from oxx_env.views import View
 
 
@@ -84,13 +84,11 @@ class BaronOxxVecEnv(VecEnv):
             raise ValueError(f"num_envs must be an integer, not {num_envs!r}")
         if num_envs < 1:
             raise ValueError(f"num_envs must be at least 1, not {num_envs}")
-        if not 1 <= games_per_match <= MAX_GAMES:
-            raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
         sizes = [engine.check_players(size) for size in _several(players)]
         flags = [engine.rule_flags(name) for name in _several(rules)]
         decks = _several(deck)
         seat = check_seat(seat, min(sizes))
-        self.games_per_match = int(games_per_match)
+        self.games_per_match = check_games(games_per_match)
         self.reward = one_of("reward", reward, kernels.REWARDS)
         self.reward_scale = float(reward_scale)
         self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION))
@@ -306,7 +304,7 @@ class BaronOxxVecEnv(VecEnv):
 
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """At the next reset environment i starts with the deal of seed + i. None draws one."""
-        if seed is not None and not 0 <= seed <= MAX_SEED - self.num_envs:
+        if seed is not None and check_seed(seed) > MAX_SEED - self.num_envs:
             raise ValueError(f"the seed must be from 0 to 2**64-2 - {self.num_envs}, not {seed}")
         return super().seed(seed)
 

@@ -1,0 +1,82 @@
+"""A table tells each view and record once and for all, whatever is played afterwards."""
+
+from __future__ import annotations
+
+import copy
+import pickle
+
+import pytest
+
+from oxx_env.table import Table
+
+
+def play(table: Table, decisions: int) -> None:
+    for _ in range(decisions):
+        if seats := table.deciders():
+            table.act(seats[0], table.legal(seats[0])[0])
+
+
+@pytest.mark.parametrize("rules", ["base", "positive"])
+def test_a_view_keeps_its_history_whatever_comes_after(rules: str) -> None:
+    table = Table(3, rules, games_per_match=2)
+    table.deal(seed=1)
+    play(table, 20)
+    view = table.view(0)
+    told = view.to_dict()
+    assert told["history"]
+    play(table, 10)
+    assert view.to_dict() == told
+    play(table, 1000)  # the next game, the end
+    assert table.over and view.to_dict() == told
+    table.deal(seed=2)
+    play(table, 20)
+    assert view.to_dict() == told
+
+
+def test_a_view_can_be_copied_and_sent_and_takes_nothing_hidden_along() -> None:
+    table = Table(2)
+    table.deal(seed=1)
+    play(table, 11)
+    view = table.view(0)
+    copies = [pickle.loads(pickle.dumps(view)), copy.deepcopy(view)]
+    other = Table(2)  # the same to this seat: two cards of the other's draw pile change places
+    deal = {"draw_piles": [[*pile] for pile in _deal(1)[0]], "rows": _deal(1)[1]}
+    table.deal(seed=1, **deal)
+    deal["draw_piles"][1][-1], deal["draw_piles"][1][-2] = deal["draw_piles"][1][-2:]
+    other.deal(seed=1, **deal)
+    for one in (table, other):
+        play(one, 11)
+    assert pickle.dumps(table.view(0)) == pickle.dumps(other.view(0))
+    for again in copies:
+        assert again.to_dict() == view.to_dict() and again.games.tobytes() == view.games.tobytes()
+        again.history().clear()
+        assert again.history() == view.history() != []
+
+
+def _deal(seed: int) -> tuple[list[list[int]], list[int]]:
+    table = Table(2)
+    table.deal(seed)
+    play(table, 1000)
+    (record,) = table.records()
+    return record["draw_piles"], record["rows"]
+
+
+def test_records_given_out_do_not_change() -> None:
+    table = Table(2, games_per_match=2)
+    table.deal(seed=1)
+    while not table.records():
+        play(table, 1)
+    first = table.records("a")
+    before = copy.deepcopy(first)
+    play(table, 1000)
+    assert len(table.records("b")) == 2 and first == before
+
+
+@pytest.mark.parametrize("seed", [-1, 2**64 - 1, 1.0, "1", True])
+def test_a_bad_seed_is_refused_and_the_table_stays(seed: object) -> None:
+    table = Table(2)
+    table.deal(seed=1)
+    before = table.games.tobytes()
+    with pytest.raises(ValueError, match=r"the seed must be .*0 to 2\*\*64-2"):
+        table.deal(seed=seed)  # type: ignore[arg-type]
+    assert table.games.tobytes() == before
