@@ -96,7 +96,7 @@ def test_a_bot_without_expectations_is_asked_for_its_choice(oxx_advise):
         ("4p seat 0 | rows 12 7 31 20 46 | hand 3 4 5 6 8", "5 cards in hand"),
         ("4p seat 0 | rows 12 7 31 20 46 | hand 3 4 111", "no card 111"),
         ("4p seat 0 | rows 12 7 31 20 | hand 3 4 5 6", "4 rows"),
-        ("no/such/file.json", "unknown word"),
+        ("no/such/file.json", "no/such/file.json: no such file"),
         ("", "how many players"),
         ("{", "no JSON"),
         ("{}", "does not tell its rules"),
@@ -107,6 +107,15 @@ def test_a_wrong_position_is_refused_with_the_place(oxx_advise, position, says):
     code, out, err = oxx_advise(position)
     assert (code, out) == (2, "")
     assert says in err
+
+
+def test_a_file_in_another_encoding_is_named_and_a_mark_of_utf_8_is_fine(oxx_advise, tmp_path):
+    file = tmp_path / "position"
+    file.write_text(CARD, encoding="utf-16")
+    code, _, err = oxx_advise(file)
+    assert code == 2 and f"{file}: byte 1 is not UTF-8" in err
+    file.write_text(CARD, encoding="utf-8-sig")
+    assert oxx_advise(file, "--bot", "greedy") == oxx_advise(CARD, "--bot", "greedy")
 
 
 def test_the_wrong_place_is_marked_by_carets(oxx_advise):

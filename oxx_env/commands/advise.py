@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oxx_env.commands import OK, Report
+from oxx_env.commands import OK, Report, UserError
 
 if TYPE_CHECKING:
     from oxx_env.advice import Option
@@ -64,7 +64,17 @@ class Run(Report):
             is_file = Path(self.position).is_file()
         except (OSError, ValueError):  # a text that is too long for a path
             is_file = False
-        return Path(self.position).read_text(encoding="utf-8") if is_file else self.position
+        if is_file:
+            try:
+                return Path(self.position).read_text(encoding="utf-8-sig")
+            except UnicodeDecodeError as error:
+                raise UserError(f"{self.position}: byte {error.start + 1} is not UTF-8") from None
+        if len(self.position.split()) == 1 and not self.position.startswith("{"):
+            raise UserError(
+                f"{self.position}: no such file, and no position, which has several words: "
+                "4p rows 12 7 31 20 46 hand 3 17 52 88"
+            )
+        return self.position
 
     def _data(self, view: View, options: list[Option]) -> dict[str, Any]:
         from oxx_env import notation
