@@ -21,9 +21,11 @@ from numpy.typing import ArrayLike, NDArray
 from oxx_env.cards import COLORS
 from oxx_env.jit import kernel
 from oxx_env.rules import (
+    ALL_ROWS,
     CARD_PHASE,
     CARDS_DEALT,
     COLOR,
+    COLOR_BYTES,
     HAND_SIZE,
     HEADS_BYTE,
     LENGTH_BYTE,
@@ -39,13 +41,13 @@ from oxx_env.rules import (
     decides,
     is_positive,
     is_seen,
+    is_too_full,
     legal_rows,
     length_of,
-    matching_rows,
-    overflowing_rows,
     pile_cell,
     popcount,
     row_flags,
+    row_limits,
 )
 from oxx_env.views import PHASES, View
 from oxx_env.words import largest_byte
@@ -181,7 +183,6 @@ _1, _63 = np.uint64(1), np.uint64(63)
 _NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
 _NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
 _BYTE = np.uint64(0xFF)
-_COLOR_BYTES = np.uint64(0xFFFFFFFFFFFF)
 # A byte of a packed word as a float: one load, where converting and multiplying are three steps.
 _FLOATS, _QUARTERS, _FIFTHS, _SIXTHS, _TENTHS, _TWENTIETHS = (
     np.arange(256, dtype=np.float32) * np.float32(1 / n) for n in (1, 4, 5, 6, 10, 20)
@@ -228,12 +229,6 @@ def _sharing(deck, number, set0, set1):
 
 
 @kernel
-def _most_of_a_color(word):
-    """The most heads of one colour on a packed card or row."""
-    return largest_byte(word & _COLOR_BYTES)
-
-
-@kernel
 def _unseen(game, seat):
     """The numbers that are neither seen by all nor in the own hand."""
     set0 = game["seen"][0]
@@ -257,7 +252,8 @@ def _card_at(game, seat, card):
 @kernel
 def encode(game, deck, seat, out):
     """Write the seat's observation into `out` float32 [OBS], in place."""
-    for index in range(OBS):
+    # Blanked in two parts (see `_encode_seats`): from 2 kB on the C library takes a slower way.
+    for index in range(_SEATS):
         out[index] = np.float32(0)
     unseen0, unseen1 = _unseen(game, seat)
     share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
@@ -344,20 +340,20 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
     out[at + 9] = np.float32(_count(lower0, lower1)) * share
     out[at + 10] = np.float32(_count(fit0, fit1)) * share
     word = deck["cards"][number]
-    legal = np.uint64(legal_rows(game, deck, number))
-    fitting = np.uint64(matching_rows(game, deck, number))
-    taking = np.uint64(overflowing_rows(game, deck, number)) | ~fitting
+    limits = row_limits(game)
+    fitting = row_flags(game, deck, number)
+    anywhere = np.uint64(legal_rows(game, deck, number) == ALL_ROWS)
     at = _PAIRS + card * (ROWS * _PAIR)
     for row in range(ROWS):
-        bit = np.uint64(row)
         row_word = game["row_sums"][row]
-        heads_taken = _byte(row_word, HEADS_BYTE) * ((taking >> bit) & _1)
-        after = word if (taking >> bit) & _1 else word + row_word
-        out[at + row * _PAIR] = _FLOATS[(fitting >> bit) & _1]
-        out[at + row * _PAIR + 1] = _FLOATS[(legal >> bit) & _1]
-        out[at + row * _PAIR + 2] = _TENTHS[heads_taken]
+        fits = _byte(fitting, row)
+        takes = np.uint64(is_too_full(row_word + word, limits)) | (fits ^ _1)
+        after = word + (row_word & (takes - _1))
+        out[at + row * _PAIR] = _FLOATS[fits]
+        out[at + row * _PAIR + 1] = _FLOATS[fits | anywhere]
+        out[at + row * _PAIR + 2] = _TENTHS[_byte(row_word, HEADS_BYTE) * takes]
         out[at + row * _PAIR + 3] = _FIFTHS[_byte(after, LENGTH_BYTE)]
-        out[at + row * _PAIR + 4] = _SIXTHS[_most_of_a_color(after)]
+        out[at + row * _PAIR + 4] = _SIXTHS[largest_byte(after & COLOR_BYTES)]
         sharing = deck["sharing"][_byte(game["row_ends"], row) & _63]
         lower = _count(lower0 & sharing[0], lower1 & sharing[1])
         out[at + row * _PAIR + 5] = np.float32(lower) * share
@@ -365,6 +361,9 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
 
 @kernel
 def _encode_seats(game, seat, out):
+    """The seats; and the second half of the observation is blanked."""
+    for index in range(_SEATS, OBS):
+        out[index] = np.float32(0)
     players = np.int64(game["players"])
     total = match_total = cards = 0
     fewest = NUMBERS

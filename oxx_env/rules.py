@@ -135,6 +135,7 @@ def deck_cards(deck: np.void) -> list[list[int]]:
 # --- packed cards and small sets ----------------------------------------------------------------
 
 HEADS_BYTE, LENGTH_BYTE = 6, 7
+COLOR_BYTES = np.uint64(0xFFFFFFFFFFFF)
 _BYTE = np.uint64(0xFF)
 _ONE = np.uint64(1)
 _SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each colour's byte
@@ -155,7 +156,7 @@ _FIVES, _THREES, _NIBBLES, _ONES = (
     np.uint64(byte * 0x0101010101010101) for byte in (0x55, 0x33, 0x0F, 0x01)
 )
 _2, _4 = np.uint64(2), np.uint64(4)
-_ALL_ROWS = (1 << ROWS) - 1
+ALL_ROWS = (1 << ROWS) - 1
 CHUNK = 5  # cards of a row that are moved at once; a full row of the base game (R7)
 
 # For each set of rows (5 bits): how many, and the k-th of them.
@@ -348,29 +349,35 @@ def legal_rows(game, deck, number):
     """Where may this card go? The rows as a set of 5 bits; empty: under the draw pile (V2b)."""
     rows = matching_rows(game, deck, number)
     anywhere = (rows == 0) & (not is_positive(game))  # R9
-    return _ALL_ROWS if anywhere else rows
+    return ALL_ROWS if anywhere else rows
 
 
 @kernel
 def row_limits(game):
-    """What to add to a row's packed sum so that `_REACHED` shows R7 (not in `color`, V1) and R8."""
+    """The limits of R7 (not in `color`, V1) and R8, for `is_too_full`."""
     return _SIX_OF_A_COLOR if game["rules"] & COLOR else _BASE_LIMITS
+
+
+@kernel
+def is_too_full(word, limits):
+    """R7, R8: would a row with this packed sum have a sixth card or six heads of a colour?"""
+    return (word + limits) & _REACHED != np.uint64(0)
 
 
 @kernel
 def overflows(game, deck, number, row):
     """R7, R8: is it the sixth card, or does it make six of a colour?"""
-    word = game["row_sums"][row] + deck["cards"][number] + row_limits(game)
-    return word & _REACHED != np.uint64(0)
+    return is_too_full(game["row_sums"][row] + deck["cards"][number], row_limits(game))
 
 
 @kernel
 def overflowing_rows(game, deck, number):
     """R7, R8: the rows that the card would overflow, as a set of 5 bits."""
-    word = deck["cards"][number] + row_limits(game)
+    word = deck["cards"][number]
+    limits = row_limits(game)
     rows = 0
     for row in range(ROWS):
-        rows |= np.int64((game["row_sums"][row] + word) & _REACHED != np.uint64(0)) << row
+        rows |= np.int64(is_too_full(game["row_sums"][row] + word, limits)) << row
     return rows
 
 
