@@ -492,7 +492,7 @@ def test_a_comparison_is_narrower_than_two_separate_runs() -> None:
 
 
 def test_a_comparison_needs_seats_for_both_sides() -> None:
-    with pytest.raises(ValueError, match="2 bots for 1 players"):
+    with pytest.raises(ValueError, match="2 bots to compare against; at a table of 2"):
         arena.compare("greedy", "random", against=["random", "greedy"], players=2, games=2)
 
 
@@ -546,6 +546,8 @@ def test_the_table_tells_direction_parity_and_intervals(capsys: pytest.CaptureFi
         (["compare", "random", "greedy", "--against", ""], "a bot is named by"),
         (["league", "random"], "two bots or more"),
         (["league", "random", "greedy", "--png", "no/such/folder/x.png"], "no such folder"),
+        (["league", "random", "greedy", "--png", os.curdir], "should be the path of a file"),
+        (["league", "random", "greedy", "--png", ""], "should be the path of a file"),
     ],
 )
 def test_mistakes_end_with_2_and_one_line(
