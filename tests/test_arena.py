@@ -347,7 +347,22 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log"
     arena.play(["random"], players=2, games=6, log=path)
     lines = path.read_text().splitlines(keepends=True)
-    for bad in ("garbage\n", lines[1], "[]\n", lines[2].replace('"points": [[', '"points": [[[')):
+    block = json.loads(lines[2])
+    points = block["points"]
+    wrong: list[dict[str, Any]] = [
+        {"points": [points]},
+        {"points": [[["a", "b"], points[0][1]]]},
+        {"points": [[[None, 1], points[0][1]]]},
+        {"points": [[[1.5, 1], points[0][1]]]},
+        {"seconds": []},
+        {"seconds": ["a"]},
+        {"seconds": [float("nan")]},
+        {"decisions": [None]},
+        {"decisions": [1, 2]},
+        {"lineups": 5},
+    ]
+    changed = [json.dumps({**block, **change}) + "\n" for change in wrong]
+    for bad in ("garbage\n", lines[1], "[]\n", "[" * 100_000 + "\n", *changed):
         path.write_text("".join([lines[0], lines[1], bad, *lines[3:]]))
         with pytest.raises(ValueError, match="line 3: should be block 1"):
             arena.play(["random"], players=2, games=6, log=path)
