@@ -83,6 +83,7 @@ class Setup:
             "format": "oxx-arena/1",
             "mode": self.mode,
             "specs": self.names,
+            "weights": [_checksum(spec) for spec in self.specs],
             "players": self.players,
             "rules": self.rules,
             "deck": {"name": cards.deck_name(self.deck), "sha256": digest},
@@ -118,6 +119,12 @@ class Block:
             "decisions": self.decisions,
         }
         return json.dumps(data) + "\n"
+
+
+def _checksum(spec: Spec) -> str | None:
+    """Of a network's weights: under the same name another one may lie there when a log resumes."""
+    weights = getattr(make(spec) if isinstance(spec, str) else spec, "weights", None)
+    return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
 
 
 def spec_name(spec: Spec) -> str:

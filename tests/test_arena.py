@@ -29,6 +29,7 @@ class Witness:
 
     def __init__(self, spec: str = "witness") -> None:
         self.spec = spec
+        self.weights: Any = None
         self.seen: list[dict[str, Any]] = []
 
     def act(self, view: View, rng: np.random.Generator) -> int:
@@ -332,6 +333,16 @@ def test_a_log_of_another_configuration_is_refused(
     with pytest.raises(ValueError, match=f"was begun with {named} "):
         arena.play(**{**options, **change})
     assert path.read_bytes() == before
+
+
+def test_a_log_of_other_weights_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    path, bot = tmp_path / "log", Witness("policy:here")
+    bot.weights = np.zeros(3, np.float32)
+    arena.play([bot], players=2, games=2, log=path)
+    arena.play([bot], players=2, games=4, log=path)
+    bot.weights = np.ones(3, np.float32)
+    with pytest.raises(ValueError, match="was begun with weights "):
+        arena.play([bot], players=2, games=4, log=path)
 
 
 def test_a_file_that_is_no_log_is_left_alone(tmp_path: Path) -> None:
