@@ -543,6 +543,11 @@ def compare(
     setup = Setup("compare", (a, b, *against), players, rules, deck, seed, match)
     if not against:
         raise ValueError("name at least one bot to compare against")
+    if len(against) > players - 1:
+        raise ValueError(
+            f"{len(against)} bots to compare against; at a table of {players} there are "
+            f"{players - 1} seats beside the one compared"
+        )
     others = [2 + other for other in fill_table(len(against), players - 1)]
     lineups = ((0, *others), (1, *others))
 

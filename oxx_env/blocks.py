@@ -83,6 +83,7 @@ class Setup:
             "format": "oxx-arena/1",
             "mode": self.mode,
             "specs": self.names,
+            "weights": [_checksum(spec) for spec in self.specs],
             "players": self.players,
             "rules": self.rules,
             "deck": {"name": cards.deck_name(self.deck), "sha256": digest},
@@ -118,6 +119,12 @@ class Block:
             "decisions": self.decisions,
         }
         return json.dumps(data) + "\n"
+
+
+def _checksum(spec: Spec) -> str | None:
+    """Of a network's weights: under the same name another one may lie there when a log resumes."""
+    weights = getattr(make(spec) if isinstance(spec, str) else spec, "weights", None)
+    return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
 
 
 def spec_name(spec: Spec) -> str:
@@ -459,7 +466,7 @@ class Log:
     def _read(self, lines: list[str]) -> None:
         try:
             found = json.loads(lines[0]) if lines else None
-        except ValueError:
+        except (ValueError, RecursionError):
             found = None
         if not isinstance(found, dict) or found.get("format") != self.header["format"]:
             raise ValueError(f"{self.path} is no arena log; name a new file or one to resume")
@@ -469,7 +476,6 @@ class Log:
                     f"{self.path} was begun with {key} {json.dumps(found.get(key))}, this run has "
                     f"{json.dumps(value)}: name another log, or run with the same options"
                 )
-        shape = (self.header["players"], self.header["players"])
         for at, line in enumerate(lines[1:], start=2):
             try:
                 data = json.loads(line)
@@ -477,12 +483,24 @@ class Log:
                 block = Block(
                     data["block"], lineups, data["points"], data["seconds"], data["decisions"]
                 )
-                good = np.array(block.points).shape == (len(lineups), *shape)
-                if not good or block.number != len(self.blocks):
+                if block.number != len(self.blocks) or not self._is_whole(block):
                     raise ValueError("not the block expected here")
-            except (ValueError, KeyError, TypeError) as error:
+            except (ValueError, KeyError, TypeError, RecursionError) as error:
                 raise ValueError(
                     f"{self.path}, line {at}: should be block {len(self.blocks)}; "
                     "remove the line and those after it, and they are played again"
                 ) from error
             self.blocks.append(block)
+
+    def _is_whole(self, block: Block) -> bool:
+        """Has the block all its numbers, as `Block.line` writes them?"""
+        players, bots = self.header["players"], len(self.header["specs"])
+        points = np.array(block.points)
+        seconds, decisions = np.array(block.seconds), np.array(block.decisions)
+        return (
+            points.shape == (len(block.lineups), players, players)
+            and seconds.shape == decisions.shape == (bots,)
+            and points.dtype.kind == decisions.dtype.kind == "i"
+            and seconds.dtype.kind in "if"
+            and bool(np.isfinite(seconds).all())
+        )

@@ -118,6 +118,15 @@ def test_a_file_in_another_encoding_is_named_and_a_mark_of_utf_8_is_fine(oxx_adv
     assert oxx_advise(file, "--bot", "greedy") == oxx_advise(CARD, "--bot", "greedy")
 
 
+def test_the_positions_in_the_help_can_be_pasted(oxx_advise):
+    described = cli.load_command("advise").__doc__
+    positions = [line.strip() for line in described.splitlines() if "| rows" in line]
+    assert len(positions) == 2
+    for position in positions:
+        code, _, err = oxx_advise(position, "--bot", "mc:2")
+        assert (code, err) == (0, "")
+
+
 def test_the_wrong_place_is_marked_by_carets(oxx_advise):
     _, _, err = oxx_advise("4p | rows 12 7 31 20 46 | hand 3 12 52 88")
     line, carets = err.splitlines()[-2:]

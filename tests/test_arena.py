@@ -29,6 +29,7 @@ class Witness:
 
     def __init__(self, spec: str = "witness") -> None:
         self.spec = spec
+        self.weights: Any = None
         self.seen: list[dict[str, Any]] = []
 
     def act(self, view: View, rng: np.random.Generator) -> int:
@@ -334,6 +335,16 @@ def test_a_log_of_another_configuration_is_refused(
     assert path.read_bytes() == before
 
 
+def test_a_log_of_other_weights_under_the_same_name_is_refused(tmp_path: Path) -> None:
+    path, bot = tmp_path / "log", Witness("policy:here")
+    bot.weights = np.zeros(3, np.float32)
+    arena.play([bot], players=2, games=2, log=path)
+    arena.play([bot], players=2, games=4, log=path)
+    bot.weights = np.ones(3, np.float32)
+    with pytest.raises(ValueError, match="was begun with weights "):
+        arena.play([bot], players=2, games=4, log=path)
+
+
 def test_a_file_that_is_no_log_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "diary"
     for content in ("dear diary\n", "{}", '{"format": "oxx-game/1"}\n'):
@@ -347,7 +358,22 @@ def test_a_damaged_line_is_named(tmp_path: Path) -> None:
     path = tmp_path / "log"
     arena.play(["random"], players=2, games=6, log=path)
     lines = path.read_text().splitlines(keepends=True)
-    for bad in ("garbage\n", lines[1], "[]\n", lines[2].replace('"points": [[', '"points": [[[')):
+    block = json.loads(lines[2])
+    points = block["points"]
+    wrong: list[dict[str, Any]] = [
+        {"points": [points]},
+        {"points": [[["a", "b"], points[0][1]]]},
+        {"points": [[[None, 1], points[0][1]]]},
+        {"points": [[[1.5, 1], points[0][1]]]},
+        {"seconds": []},
+        {"seconds": ["a"]},
+        {"seconds": [float("nan")]},
+        {"decisions": [None]},
+        {"decisions": [1, 2]},
+        {"lineups": 5},
+    ]
+    changed = [json.dumps({**block, **change}) + "\n" for change in wrong]
+    for bad in ("garbage\n", lines[1], "[]\n", "[" * 100_000 + "\n", *changed):
         path.write_text("".join([lines[0], lines[1], bad, *lines[3:]]))
         with pytest.raises(ValueError, match="line 3: should be block 1"):
             arena.play(["random"], players=2, games=6, log=path)
@@ -492,7 +518,7 @@ def test_a_comparison_is_narrower_than_two_separate_runs() -> None:
 
 
 def test_a_comparison_needs_seats_for_both_sides() -> None:
-    with pytest.raises(ValueError, match="2 bots for 1 players"):
+    with pytest.raises(ValueError, match="2 bots to compare against; at a table of 2"):
         arena.compare("greedy", "random", against=["random", "greedy"], players=2, games=2)
 
 
@@ -546,6 +572,8 @@ def test_the_table_tells_direction_parity_and_intervals(capsys: pytest.CaptureFi
         (["compare", "random", "greedy", "--against", ""], "a bot is named by"),
         (["league", "random"], "two bots or more"),
         (["league", "random", "greedy", "--png", "no/such/folder/x.png"], "no such folder"),
+        (["league", "random", "greedy", "--png", os.curdir], "should be the path of a file"),
+        (["league", "random", "greedy", "--png", ""], "should be the path of a file"),
     ],
 )
 def test_mistakes_end_with_2_and_one_line(

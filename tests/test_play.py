@@ -196,6 +196,7 @@ def test_plain_mode_has_no_layout(oxx_play):
         (["--bots", "nobody"], "unknown bot 'nobody'"),
         (["--bots", "greedy,random,greedy,random"], "--bots names 4 bots; there are 3 seats"),
         (["--hint", "nobody"], "unknown bot 'nobody'"),
+        (["--hint", "cheat"], "--hint cheat needs to see hidden cards"),
         (["--seat", 4], "--seat 4: seats are 0 to 3"),
         (["--match", 0], "games_per_match"),
         (["--save", "/no/such/folder/x"], "/no/such/folder/x"),

@@ -26,8 +26,8 @@ class Run(Report):
     (cards oldest first, joined by hyphens), your hand and what else you know, as far as you know
     it. In the row phase, revealed tells seat:card of the cards not yet placed.
 
-        base 4p seat 0 | rows 12-71 7 55-90-2 41 60 | hand 3 17 52 88
-        color 3p seat 1 | rows 12-71 7 5 41 60 | hand 3 17 88 | revealed 1:46 0:99
+        base 4p seat 0 | rows 12-71 7 55-88-2 41 60 | hand 3 17 52 90
+        color 3p seat 1 | rows 12-71 7 25-92 41 60 | hand 3 17 90 | revealed 1:46 0:99
     """
 
     example: ClassVar[str] = (

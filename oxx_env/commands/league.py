@@ -6,7 +6,7 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oxx_env.commands import OK, Report, _show
+from oxx_env.commands import OK, Report, UserError, _show
 from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
 from oxx_env.files import open_whole
 
@@ -53,7 +53,7 @@ class Run(Report):
         if self.png is not None:
             import matplotlib  # noqa: F401  (say so before hours of play, not after)
 
-            check_folder(self.png)
+            check_writable(self.png)
         bar = _show.Bar(self.json)
         code = OK
         try:
@@ -77,18 +77,23 @@ class Run(Report):
             bar.close()
         if code:
             self.note("interrupted: this is what was finished")
-        if self.png is not None:
+        self.report(result.to_dict(), league_table(result))
+        if self.png is not None:  # last: a full disk should not cost the table
             draw(result, self.png)
             self.note(f"drawn: {self.png}")
-        self.report(result.to_dict(), league_table(result))
         return code
 
 
-def check_folder(path: str) -> None:
-    """Raises FileNotFoundError where the file's folder does not exist."""
+def check_writable(path: str) -> None:
+    """Raises UserError or OSError where the file could not be written, before hours of play."""
     folder = os.path.dirname(path) or "."
     if not os.path.isdir(folder):
         raise FileNotFoundError(2, "no such folder", folder)
+    if not path or os.path.isdir(path):
+        raise UserError(f"--png {path!r} should be the path of a file, for example league.png")
+    as_it_stands = os.path.exists(path) and not os.path.isfile(path)  # a device, see `open_whole`
+    if not os.access(path if as_it_stands else folder, os.W_OK):
+        raise PermissionError(13, "not to be written", path)
 
 
 def by_rating(result: arenas.League) -> list[arenas.Rated]:

@@ -20,7 +20,9 @@ h or hint   what a strong player would do, with the points and wins it expects
 u or undo   take your last decision back
 t or table  show the table again
 r or rules  the rules in a few lines
-q or quit   stop (Ctrl-C and Ctrl-D too)"""
+q or quit   stop (Ctrl-C and Ctrl-D too)
+The letters behind a card's number are its heads: B blue, Y yellow, G green, R red, K black,
+W white."""
 
 RULES = """All choose a card in secret and reveal together. Cards are placed from the lowest number
 to the highest, each at the end of a row whose last card shares a color with it; with several such
@@ -92,7 +94,8 @@ class Run(Command):
         for bot in seats.values():
             if bot.needs_state:
                 raise UserError(f"{bot.spec} sees all hands and does not play against people")
-        bots.make(self.hint)
+        if bots.make(self.hint).needs_state:
+            raise UserError(f"--hint {self.hint} needs to see hidden cards and cannot give advice")
         if self.save:
             with open(self.save, "a", encoding="utf-8"):  # an unwritable file: say so now
                 pass

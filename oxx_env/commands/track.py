@@ -18,7 +18,9 @@ u or undo    take the last entry back
 t or table   show the table again
 h or hint    what to do, asked again
 o or over    positive: no card can be placed any more, the game is over
-q or quit    stop (Ctrl-C and Ctrl-D too); the same command goes on from there"""
+q or quit    stop (Ctrl-C and Ctrl-D too); the same command goes on from there
+The letters behind a card's number are its heads: B blue, Y yellow, G green, R red, K black,
+W white."""
 
 
 @dataclass(kw_only=True)
