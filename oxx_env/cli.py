@@ -110,7 +110,7 @@ def _run_command(name: str, arguments: list[str]) -> int:
         command = tyro.cli(
             kind,
             prog=f"oxx {name}",
-            description=f"{inspect.getdoc(kind)}\n\nExample: {kind.example}",
+            description=_description(kind, bool({"-h", "--help"} & set(arguments))),
             args=arguments,
             config=(
                 tyro.conf.PositionalRequiredArgs,
@@ -124,6 +124,17 @@ def _run_command(name: str, arguments: list[str]) -> int:
     if command.seed < 0:
         raise UserError(f"--seed {command.seed}: should be 0 or more")
     return command.run()
+
+
+def _description(kind: type[Command], whole: bool) -> str:
+    """What `--help` says of a command before its options; `whole`: it will be shown."""
+    text = f"{inspect.getdoc(kind)}\n\nExample: {kind.example}"
+    if kind.names_bots and whole:
+        from oxx_env import bots
+
+        listed = "\n".join(f"    {line}" for line in bots.describe().splitlines())
+        text += f"\n\nBots, with options in brackets:\n{listed}"
+    return text
 
 
 def _refuse_unknown_options(kind: type[Command], arguments: list[str]) -> None:

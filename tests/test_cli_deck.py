@@ -111,6 +111,8 @@ def test_every_command_keeps_the_contract(oxx, name):
     assert (code, err) == (0, "")
     for word in ("--seed", *(["--json"] if issubclass(kind, Report) else []), kind.example):
         assert word in out
+    if kind.names_bots:
+        assert "mc:BUDGET" in out and "horizon=…" in out and "policy:PATH" in out
     code, out, err = oxx(*name.split(), "--no-such-option")
     assert (code, out) == (2, "")
     assert "--no-such-option" in err

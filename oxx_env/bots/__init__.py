@@ -85,7 +85,9 @@ BOTS: dict[str, Kind] = {
     "highest": Kind("always the highest card", _SIMPLE, "Highest"),
     "careful": Kind("weighs what may come before its turn, and what keeps", _SIMPLE, "Careful"),
     "cheat": Kind(
-        "Monte Carlo that sees all hands, an upper reference", "oxx_env.bots.monte_carlo", "Cheat"
+        "Monte Carlo that sees all hands: an upper reference, in the arena only",
+        "oxx_env.bots.monte_carlo",
+        "Cheat",
     ),
     "mc": Kind(
         "Monte Carlo over BUDGET deals of the hidden cards (200), or milliseconds (5ms)",
@@ -113,8 +115,12 @@ BOTS: dict[str, Kind] = {
 
 
 def describe() -> str:
-    """The registry as lines of usage and summary, for --help."""
-    usages = {kind.usage(name): kind.summary for name, kind in BOTS.items()}
+    """The registry as lines of usage and summary, options below their bot, for --help."""
+    usages: dict[str, str] = {}
+    for name, kind in BOTS.items():
+        usages[kind.usage(name)] = kind.summary
+        for option, meaning in kind.options.items():
+            usages[f"  {option}=…"] = meaning
     width = max(map(len, usages))
     return "\n".join(f"{usage:{width}}  {summary}" for usage, summary in usages.items())
 

@@ -71,6 +71,7 @@ class Command(ABC):
     """What all commands share."""
 
     example: ClassVar[str]  # one command line, shown in the help
+    names_bots: ClassVar[bool] = False  # should the help list the bots?
 
     seed: int = 0
     """Seed of everything random here: the same command with the same seed does the same."""

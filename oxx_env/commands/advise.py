@@ -33,6 +33,7 @@ class Run(Report):
     example: ClassVar[str] = (
         'oxx advise "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88" --bot mc:1000'
     )
+    names_bots: ClassVar[bool] = True
 
     position: str
     """The position in quotes; or the path of a file with it, or - to read it from the input. The

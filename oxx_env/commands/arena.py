@@ -21,11 +21,10 @@ class Run(Report):
     are the unit of the intervals. Ties split the victory. The bots sit in the order given, the last
     one fills the table, and its row then is the mean of one of its seats; a bot given twice is
     shown twice. With --match, points and victory are the match's.
-
-    Bots: random, greedy, mc:200, policy:PATH and others.
     """
 
     example: ClassVar[str] = "oxx arena mc:200 greedy --players 4 --games 2000 --workers 2"
+    names_bots: ClassVar[bool] = True
 
     specs: tuple[str, ...]
     """The bots, at most one for each seat."""

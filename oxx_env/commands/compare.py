@@ -21,6 +21,7 @@ class Run(Report):
     """
 
     example: ClassVar[str] = "oxx compare mc:200 mc:30 --against greedy --players 4"
+    names_bots: ClassVar[bool] = True
 
     a: str
     """The first bot."""

@@ -25,6 +25,7 @@ class Run(Report):
     """
 
     example: ClassVar[str] = "oxx league random greedy mc:30 mc:200 --players 4 --png league.png"
+    names_bots: ClassVar[bool] = True
 
     specs: tuple[str, ...]
     """The bots, two or more."""

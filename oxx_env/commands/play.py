@@ -54,6 +54,7 @@ class Run(Command):
     """
 
     example: ClassVar[str] = "oxx play --players 4 --bots greedy"
+    names_bots: ClassVar[bool] = True
 
     players: int = 4
     """Players at the table, you included, 2 to 10."""

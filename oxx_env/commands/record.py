@@ -20,6 +20,7 @@ class Run(Command):
     example: ClassVar[str] = (
         "oxx record --players 4 --bots greedy,random --games 10 --output g.jsonl"
     )
+    names_bots: ClassVar[bool] = True
 
     players: int = 4
     """Players at the table, 2 to 10."""

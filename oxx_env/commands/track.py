@@ -35,6 +35,7 @@ class Run(Report):
     """
 
     example: ClassVar[str] = "oxx track game.json --players 4 --seat 0"
+    names_bots: ClassVar[bool] = True
 
     file: str
     """The game: made if it does not exist, else gone on with (its players, rules, deck, seat)."""
