@@ -302,7 +302,8 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
         f"Command: `{command}` · processor: {machine['processor']}, one core · load before: "
         f"{own['load']} · Python {machine['python']}, numpy {machine['numpy']}, numba "
         f"{machine['numba']} · medians of {own['clock']['repeats']} repeats, per second of "
-        "processor time.",
+        "processor time · roll-outs measured again after the peers gave "
+        f"{own['drift'][0]:.2f} to {own['drift'][1]:.2f} of the first rates.",
         "",
         "### This environment",
         "",
@@ -429,9 +430,7 @@ def main() -> None:
         new["placements_per_cpu_s"] / old["placements_per_cpu_s"]
         for old, new in zip(own["rollouts"], again, strict=True)
     ]
-    print(
-        f"roll-outs after / before the peers: {min(drift):.2f} to {max(drift):.2f}", file=sys.stderr
-    )
+    own["drift"] = (min(drift), max(drift))
     block = figures(own, peers, "make bench")
     if options.dry:
         print(block)

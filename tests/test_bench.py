@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import importlib.util
 import json
 import math
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -85,3 +87,55 @@ def test_without_stable_baselines3_the_vecenv_has_no_figure(
 ) -> None:
     monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: None)
     assert benchmark.api(benchmark.Clock(0.0, 1))["vecenv"] is None
+
+
+# --- beside peers -------------------------------------------------------------------------------
+
+
+@pytest.fixture(scope="module")
+def peers() -> Any:
+    path = Path(__file__).parents[1] / "benchmarks" / "peers.py"
+    spec = importlib.util.spec_from_file_location("peers", path)
+    assert spec is not None and spec.loader is not None
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_the_document_holds_ratios_versions_and_the_command(
+    peers: Any, result: dict[str, Any]
+) -> None:
+    found = [
+        {"key": key, "title": title, "versions": {"x": "1.2"}, "actions": 3e6, "decisions": 2e6}
+        for key, (title, _, _) in peers.PEERS.items()
+    ]
+    found[2] = {"key": "spiel-python", "title": "OpenSpiel", "missing": "not installed (pyspiel)"}
+    text = peers.figures({**result, "load": 0.1, "drift": (0.9, 1.1)}, found, "make bench")
+    random4 = next(row for row in result["rollouts"] if row["players"] == 4)
+    assert f"**{random4['decisions_per_cpu_s'] / 2e6:.1f}×**" in text
+    assert "make bench" in text and "x 1.2" in text and result["machine"]["numba"] in text
+    assert "| OpenSpiel |  | not installed (pyspiel) |" in text
+
+
+def test_a_peer_that_is_not_there_is_named(peers: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    def absent() -> Any:
+        raise ModuleNotFoundError("No module named 'nowhere'", name="nowhere")
+
+    monkeypatch.setitem(peers.PEERS, "gone", ("A peer", (), absent))
+    assert peers.measure("gone") == {
+        "key": "gone",
+        "title": "A peer",
+        "versions": {},
+        "missing": "not installed (nowhere)",
+    }
+    monkeypatch.setitem(peers.PEERS, "broken", ("A peer", (), lambda: 1 / 0))
+    assert peers.measure("broken")["missing"] == "failed: ZeroDivisionError: division by zero"
+
+
+def test_only_the_figures_of_the_document_are_replaced(peers: Any, tmp_path: Path) -> None:
+    document = tmp_path / "benchmarks.md"
+    document.write_text(f"before\n{peers.BEGIN}\nold\n{peers.END}\nafter\n")
+    peers.write(document, f"{peers.BEGIN}\nnew\n{peers.END}")
+    assert document.read_text() == f"before\n{peers.BEGIN}\nnew\n{peers.END}\nafter\n"
+    shipped = peers.DOCUMENT.read_text()
+    assert shipped.count(peers.BEGIN) == shipped.count(peers.END) == 1
