@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 
 from oxx_env import bots
+from oxx_env.bots.monte_carlo import TO_THE_END
 from oxx_env.rules import FIRST_ROW, PASS
 from oxx_env.views import View
 
@@ -78,6 +79,18 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> list[Option]:
         )
         for value in values
     ]
+
+
+def basis(spec: str) -> str:
+    """A sentence on what choice and figures rest on, where they need not agree; else nothing."""
+    bot: Any = bots.make(spec)
+    if not hasattr(bot, "evaluate"):
+        return f"The choice is that of {spec}; the figures are from {EVALUATOR}."
+    rounds = getattr(bot, "rounds", TO_THE_END)  # of Monte Carlo's play-outs
+    if rounds == TO_THE_END:
+        return ""
+    ahead = "this round" if rounds == 1 else f"{rounds} rounds ahead"
+    return f"The choice is by the outlook {ahead}, the figures are for the end of the game."
 
 
 def _card(view: View, action: int) -> int:

@@ -118,6 +118,21 @@ def test_a_file_in_another_encoding_is_named_and_a_mark_of_utf_8_is_fine(oxx_adv
     assert oxx_advise(file, "--bot", "greedy") == oxx_advise(CARD, "--bot", "greedy")
 
 
+@pytest.mark.parametrize(
+    ("bot", "told"),
+    [
+        ("mc:20", "by the outlook 4 rounds ahead, the figures are for the end"),
+        ("mc:20:horizon=1", "by the outlook this round,"),
+        ("greedy", "The choice is that of greedy; the figures are from mc:1000."),
+        ("mc:20:value=win", ""),  # compares what is shown
+    ],
+)
+def test_where_choice_and_figures_need_not_agree_this_is_said(oxx_advise, bot, told):
+    _, out, _ = oxx_advise(CARD, "--bot", bot)
+    assert told in out
+    assert ("The choice is" in out) == bool(told)
+
+
 def test_the_positions_in_the_help_can_be_pasted(oxx_advise):
     described = cli.load_command("advise").__doc__
     positions = [line.strip() for line in described.splitlines() if "| rows" in line]

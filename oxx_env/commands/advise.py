@@ -55,6 +55,7 @@ class Run(Report):
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         lines = [render.text(view, color=color), "", *_lines(options)]
         lines.append(f"({self.bot}; {render.DIRECTION[view.rules]})")
+        lines += filter(None, [advice.basis(self.bot)])
         self.report(self._data(view, options), "\n".join(lines))
         return OK
 

@@ -263,6 +263,8 @@ class Game:
         rng = np.random.default_rng([self.seed, self.seat, len(self.table.decisions), 1])
         options = advice.advise(view, self.hint, rng)
         self.terminal.table(*advice.table(options))
+        if basis := advice.basis(self.hint):
+            self.terminal.say(basis)
 
     def _undo(self) -> bool:
         """Go back to the person's last decision; False where there is none in this game."""

@@ -18,7 +18,7 @@ class Run(Command):
     """
 
     example: ClassVar[str] = (
-        "oxx record --players 4 --bots greedy,random --games 10 --output g.jsonl"
+        "oxx record --players 4 --bots greedy,random --games 10 --output games.jsonl"
     )
     names_bots: ClassVar[bool] = True
 

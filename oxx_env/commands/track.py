@@ -242,6 +242,8 @@ class Companion:
             self.terminal.say("You have nothing to decide now.")
             return
         self.terminal.table(*advice.table(self._advice()))
+        if basis := advice.basis(self.bot):
+            self.terminal.say(basis)
 
     def _result(self) -> None:
         from oxx_env.render import DIRECTION
