@@ -432,7 +432,7 @@ def _encode_public_cards(game, deck, seat, out):
 @kernel
 def _add_colors(out, at, word):
     for color in range(N_COLORS):
-        out[at + color] += _SIXTHS[_byte(word, color)]
+        out[at + color] = _clip(out[at + color] + _SIXTHS[_byte(word, color)])
 
 
 @kernel
