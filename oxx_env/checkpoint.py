@@ -19,6 +19,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from oxx_env.files import open_whole
 from oxx_env.forward import layers, weight_count
 from oxx_env.observe import OBS, OBSERVATION_VERSION
 from oxx_env.rules import ACTIONS
@@ -119,15 +120,8 @@ def checksum(spec: str | os.PathLike[str]) -> str:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a crash."""
-    temporary = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        with open(temporary, "wb") as file:
-            file.write(data)
-            file.flush()
-            os.fsync(file.fileno())
-        os.replace(temporary, path)
-    finally:
-        temporary.unlink(missing_ok=True)
+    with open_whole(path, "wb") as file:
+        file.write(data)
 
 
 def _read(path: Path, limit: int) -> bytes:

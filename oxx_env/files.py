@@ -30,6 +30,8 @@ def open_whole(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
     try:
         with os.fdopen(handle, mode, **form) as file:
             yield file
+            file.flush()
+            os.fsync(file.fileno())  # whole on the disk before it takes the old one's place
         umask = os.umask(0)
         os.umask(umask)
         os.chmod(name, 0o666 & ~umask)  # mkstemp makes it private

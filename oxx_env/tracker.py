@@ -125,6 +125,32 @@ class Tracker:
         rounds = self.rounds
         return View.of(self._follower.games, self.decks, self.seat, self.deck, lambda: rounds)
 
+    def record(self) -> dict[str, Any]:
+        """The finished game as a record (`oxx-game/1`), without seed.
+
+        Draw piles are listed in the order in which their cards were played. Raises TrackError while
+        the game is not over, and in `positive`, where cards stay hidden to the end.
+        """
+        if self._expects != "over":
+            raise TrackError("the game is not over")
+        played = [[r["cards"][seat] for r in self._rounds] for seat in range(self.players)]
+        if "positive" in self.rules:
+            raise TrackError("cards left over in hands and draw piles are not known")
+        scores = self.view().scores
+        return {
+            "format": "oxx-game/1",
+            "rules": self.rules,
+            "deck": {"name": self.deck, "cards": deck_cards(self.decks[0])},
+            "players": self.players,
+            "seed": None,
+            "match": {"id": None, "game": 1, "of": 1, "points_before": [0] * self.players},
+            "draw_piles": played,
+            "rows": list(self.entries[0][1]),
+            "rounds": self.rounds,
+            "scores": scores,
+            "winners": [seat for seat, points in enumerate(scores) if points == min(scores)],
+        }
+
     # --- entering ---
 
     def enter_rows(self, numbers: Sequence[int]) -> None:

@@ -6,7 +6,7 @@ import re
 import numpy as np
 import pytest
 
-from oxx_env import cli
+from oxx_env import cli, records
 from oxx_env.table import Table
 from oxx_env.tracker import Tracker, TrackError
 
@@ -62,6 +62,24 @@ def follow(players, rules, seat, seed=1, check=None):
     if tracker.expects == "hand":  # the table found the deadlock (V2f) before the hand was told
         tracker.enter_over()
     return table, tracker
+
+
+@pytest.mark.parametrize("rules", ["base", "color"])
+@pytest.mark.parametrize("players", [2, 5, 10])
+def test_a_finished_game_becomes_a_record_that_replays(players, rules):
+    table, tracker = follow(players, rules, seat=1, seed=players)
+    record, truth = tracker.record(), table.records()[0]
+    assert records.replay(record).record == record
+    for key in ("rows", "rounds", "scores", "winners", "deck"):
+        assert record[key] == truth[key]
+    with pytest.raises(TrackError, match="not over"):
+        Tracker(2).record()
+
+
+def test_in_positive_a_record_is_refused_because_cards_stay_hidden():
+    _, tracker = follow(4, "positive", seat=0)
+    with pytest.raises(TrackError, match="not known"):
+        tracker.record()
 
 
 @pytest.mark.parametrize(("players", "rules"), SETTINGS)

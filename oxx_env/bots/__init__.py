@@ -105,12 +105,6 @@ BOTS: dict[str, Kind] = {
         "make_policy",
         ("path",),
     ),
-    "search": Kind(
-        "a trained network that looks ahead, BUDGET simulations or milliseconds (64, 5ms)",
-        "oxx_env.bots.policy_search",
-        "make_search",
-        ("path", "budget"),
-    ),
 }
 
 

@@ -49,6 +49,9 @@ class Run(Report):
     """Your seat, from 0."""
     bot: str = "mc:1000"
     """The bot that gives advice."""
+    record: str = ""
+    """When the game is over, add its record to this file (not in positive, where cards stay hidden
+    to the end)."""
     plain: bool = False
     """For screen readers: plain sentences, colors as words, no layout."""
 
@@ -57,6 +60,8 @@ class Run(Report):
         from oxx_env.terminal import Terminal
         from oxx_env.tracker import Tracker
 
+        if self.record and "positive" in self.rules:
+            raise UserError("--record: in positive, cards stay hidden to the end")
         if bots.make(self.bot).needs_state:
             raise UserError(f"--bot {self.bot} needs to see hidden cards and cannot give advice")
         if Path(self.file).exists():
@@ -71,6 +76,12 @@ class Run(Report):
             return OK
         tracker.save(self.file)  # a file that cannot be written: say so now
         companion.follow(resumed)
+        if self.record and tracker.expects == "over":
+            from oxx_env.records import write_record
+
+            with open(self.record, "a", encoding="utf-8") as file:
+                write_record(file, tracker.record())
+            self.note(f"record added to {self.record}")
         return OK
 
 
