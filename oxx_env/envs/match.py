@@ -145,9 +145,7 @@ class Match:
             changed = bytearray(actions)
             changed[seat - first] = self.substitute(seat)
             actions = bytes(changed)
-        for seat, action in enumerate(actions, first):
-            if action != PASS:
-                table.decisions.append((seat, action))
+        table.decisions += [pair for pair in enumerate(actions, first) if pair[1] != PASS]
         return code == ENDED
 
     def substitute(self, seat: int) -> int:
