@@ -161,9 +161,17 @@ class Table:
     def _begin(self, by_hand: dict[str, Any] | None) -> None:
         """A new course from where the table stands; views of the old match keep the old one."""
         self._course = Course(clone(self.games), self.decks, self.deck, by_hand)
-        self.decisions = self._course.decisions  # (seat, action) since the deal, in order
 
     # --- playing ---
+
+    @property
+    def decisions(self) -> list[tuple[int, int]]:
+        """(seat, action) since the deal, in order; whoever acts past `act` appends or `note`s."""
+        return self._course.decisions
+
+    def note(self, first: int, actions: bytes) -> None:
+        """Note what the seats from `first` on did, one action a byte; passes do not count."""
+        self._course.noted.append((first, actions))
 
     @property
     def game(self) -> np.void:
@@ -248,6 +256,7 @@ class Course:
     games, decks   GAME [1] at the match's first decision and DECK [1], the deck called `deck`
     by_hand        the deal, where it was set by hand
     decisions      (seat, action) in order; whoever acts appends to it
+    noted          (first seat, actions) not yet among the decisions: who is in a hurry appends here
     """
 
     def __init__(
@@ -257,9 +266,17 @@ class Course:
         deck: str,
         by_hand: dict[str, Any] | None,
     ) -> None:
-        self.decisions: list[tuple[int, int]] = []
+        self.noted: list[tuple[int, bytes]] = []
+        self._decisions: list[tuple[int, int]] = []
         self._games, self._decks, self._deck, self._by_hand = games, decks, deck, by_hand
         self._walk: Walk | None = None
+
+    @property
+    def decisions(self) -> list[tuple[int, int]]:
+        for first, actions in self.noted:
+            self._decisions += [pair for pair in enumerate(actions, first) if pair[1] != PASS]
+        self.noted.clear()
+        return self._decisions
 
     def walk(self) -> Walk:
         """Through all decisions so far; the same one each time."""

@@ -102,19 +102,19 @@ def write_seats(games, decks, first, obs, masks):
 
 @kernel
 def step_table(games, decks, actions, first, reward, obs, masks, rewards):
-    """The seats `first`, `first` + 1, ... do `actions` uint8 [N]; then all that is forced happens.
+    """The seats `first`, `first` + 1, ... do `actions` (bytes); then all that is forced happens.
 
     Nothing happens unless all of them are legal: the answer is then ILLEGAL + seat. Otherwise it is
     RUNNING or ENDED (the match), and observations, masks and rewards float64 [P] are written.
     """
     game = games[0]
     deck = decks[0]
-    for index in range(actions.shape[0]):
+    for index in range(len(actions)):
         action = np.int64(actions[index])
         if action > PASS or legal_actions(game, deck, first + index) >> action & 1 == 0:
             return ILLEGAL + first + index
     note_points(game, rewards)
-    for index in range(actions.shape[0]):
+    for index in range(len(actions)):
         action = np.int64(actions[index])
         if action != PASS:
             act(game, deck, first + index, action)

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from oxx_env import cards
 from oxx_env.envs import kernels
-from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD
+from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, step_table
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
 from oxx_env.table import Table, check_seed
@@ -125,19 +125,9 @@ class Match:
         happened.
         """
         table = self.table
-        while True:
-            code = kernels.step_table(
-                table.games,
-                table.decks,
-                np.frombuffer(actions, np.uint8),
-                first,
-                self.reward,
-                obs,
-                masks,
-                rewards,
-            )
-            if code < ILLEGAL:
-                break
+        games, decks = table.games, table.decks
+        code = step_table(games, decks, actions, first, self.reward, obs, masks, rewards)
+        while code >= ILLEGAL:
             seat = code - ILLEGAL
             action = actions[seat - first]
             if not self.substitutes:
@@ -145,8 +135,9 @@ class Match:
             changed = bytearray(actions)
             changed[seat - first] = self.substitute(seat)
             actions = bytes(changed)
-        table.decisions += [pair for pair in enumerate(actions, first) if pair[1] != PASS]
-        return code == ENDED
+            code = step_table(games, decks, actions, first, self.reward, obs, masks, rewards)
+        table.note(first, actions)
+        return bool(code == ENDED)
 
     def substitute(self, seat: int) -> int:
         """A uniformly random legal action."""

@@ -159,7 +159,7 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
         players = match.players
         try:
             # One byte an action: the quickest check that all are there and are small integers.
-            packed = bytes([actions[agent] for agent in agents])
+            packed = bytes(map(actions.__getitem__, agents))
             if len(actions) != players:
                 raise KeyError
         except (KeyError, TypeError, ValueError):
