@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import functools
 import json
 import os
@@ -421,12 +422,20 @@ def test_ctrl_c_on_the_command_line_prints_what_is_finished(tmp_path: Path, work
         stderr=subprocess.PIPE,
         text=True,
         start_new_session=True,
+        # Tests started in the background may have been told to ignore it.
+        preexec_fn=lambda: signal.signal(signal.SIGINT, signal.SIG_DFL),
     )
-    deadline = time.monotonic() + 300
-    while time.monotonic() < deadline and (not log.exists() or log.read_bytes().count(b"\n") < 5):
-        time.sleep(0.1)
-    os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
-    out, err = process.communicate(timeout=60)
+    try:
+        deadline = time.monotonic() + 300
+        while time.monotonic() < deadline and (
+            not log.exists() or log.read_bytes().count(b"\n") < 5
+        ):
+            time.sleep(0.1)
+        os.killpg(process.pid, signal.SIGINT)  # as a terminal does: to all of them
+        out, err = process.communicate(timeout=60)
+    finally:
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == 130
     assert json.loads(out)["games"] >= 8
     assert "interrupted" in err

@@ -3,6 +3,7 @@
 import json
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -258,6 +259,8 @@ def test_at_a_terminal_heads_are_colored_and_the_game_quits_cleanly(stop):
     if child == 0:
         os.environ.pop("NO_COLOR", None)
         os.environ["TERM"] = "xterm-256color"
+        # Tests started in the background may have been told to ignore it.
+        signal.signal(signal.SIGINT, signal.SIG_DFL)
         os.execv(sys.executable, [sys.executable, "-m", "oxx_env", *command[1:]])
     shown, typed, end = b"", 0, time.monotonic() + 120
     while time.monotonic() < end:
