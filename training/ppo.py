@@ -26,7 +26,7 @@ from oxx_env.jit import kernel
 from oxx_env.network import OxxNetwork
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS
-from training.selfplay import Batch, Collector
+from training.selfplay import TERMINAL, UNFINISHED, Batch, Collector
 
 
 @kernel
@@ -40,9 +40,6 @@ def _gae(rewards, values, following, gammas, lam, advantages):
         else:
             delta = rewards[i] + gammas[i] * values[after] - values[i]
             advantages[i] = delta + gammas[i] * lam * advantages[after]
-
-
-TERMINAL, UNFINISHED = -1, -2
 
 
 def gae(

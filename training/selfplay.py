@@ -48,7 +48,8 @@ LEARNER, GREEDY, RANDOM = 0, -1, -2
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _11 = np.uint64(11)
-_TERMINAL, _UNFINISHED = -1, -2
+# What `following` says where there is no next sample: the match ended; the batch ended first.
+TERMINAL, UNFINISHED = -1, -2
 
 
 @dataclass
@@ -212,7 +213,7 @@ def collect(
                 actions[n] = action
                 log_probs[n] = np.log(max(probs[action], np.float32(1e-12)))
                 values[n] = value
-                following[n] = _UNFINISHED
+                following[n] = UNFINISHED
                 rewards[n] = 0
                 now = relative_points(game, seat)
                 before = last[g, seat]
@@ -235,7 +236,7 @@ def collect(
                     if before >= 0:
                         now = relative_points(game, seat)
                         rewards[before] = (now - points_then[g, seat]) * scale
-                        following[before] = _TERMINAL
+                        following[before] = TERMINAL
                         last[g, seat] = -1
                     if control[g, seat] == LEARNER:
                         entry = opponent_entry(control[g], np.int64(game["players"]), results)

@@ -21,7 +21,7 @@ import signal
 import sys
 import time
 import zipfile
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -363,7 +363,7 @@ def main(argv: list[str]) -> int:
             run = Run.resume(options.resume)
         else:
             folder = new_run_dir(options)
-            config = replace(options.config)
+            config = options.config
             run = Run(folder, config, options.init)
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
