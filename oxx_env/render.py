@@ -221,6 +221,7 @@ def _count(number: int, what: str) -> str:
 # --- shapes -------------------------------------------------------------------------------------
 
 WIDTH, HEIGHT = 1000, 700  # of the picture, in pixels
+CARD_WIDTH = 60.0  # of a card drawn alone
 FELT, PANEL, INK, PALE = "#1f3d36", "#294d44", "#1b1b1b", "#f3efe4"
 CARD_FACE, CARD_EDGE, BACK = "#fbf8ef", "#8d8778", "#7a3b2e"
 ACCENT = "#ffd23f"
@@ -449,6 +450,24 @@ def svg(view: View, names: Sequence[str] | None = None) -> str:
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
+
+
+def card_svg(number: int, heads: Sequence[int]) -> str:
+    """One card as a picture, an SVG document of CARD_WIDTH by 1.45 CARD_WIDTH.
+
+    `heads` [6] as in the deck; the title tells number and heads in words.
+    """
+    edge = 0.5  # so that the frame is not cut
+    scene = _Scene()
+    scene.card(edge, edge, number, heads, CARD_WIDTH - 2 * edge)
+    width, height = CARD_WIDTH, CARD_WIDTH * 1.45
+    return (
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_n(width)} {_n(height)}" '
+        f'width="{_n(width)}" height="{_n(height)}" role="img" '
+        'font-family="Helvetica, Arial, sans-serif">'
+        f"<title>{number}: {in_words(heads)}</title>"
+        f"{''.join(map(_svg_shape, scene))}</svg>\n"
+    )
 
 
 def _svg_shape(shape: _Shape) -> str:

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from oxx_env import advice, cli, records
+from oxx_env import advice, cli, records, telling
 from oxx_env.commands import play
 from oxx_env.table import Table
 
@@ -231,11 +231,11 @@ def test_bots_see_only_their_view_and_never_the_pick_of_the_person():
 
 
 def test_rules_text_follows_the_rule_set():
-    assert "Fewest points win" in play.rules_text("base")
-    assert "sixth card" in play.rules_text("base")
-    assert "sixth card" not in play.rules_text("color")
-    assert "under its player's draw pile" in play.rules_text("positive")
-    assert "Most points win" in play.rules_text("color+positive")
+    assert "Fewest points win" in telling.rules_text("base")
+    assert "sixth card" in telling.rules_text("base")
+    assert "sixth card" not in telling.rules_text("color")
+    assert "under its player's draw pile" in telling.rules_text("positive")
+    assert "Most points win" in telling.rules_text("color+positive")
 
 
 # --- as a program ---

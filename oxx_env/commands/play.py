@@ -24,26 +24,6 @@ q or quit   stop (Ctrl-C and Ctrl-D too)
 The letters behind a card's number are its heads: B blue, Y yellow, G green, R red, K black,
 W white."""
 
-RULES = """All choose a card in secret and reveal together. Cards are placed from the lowest number
-to the highest, each at the end of a row whose last card shares a color with it; with several such
-rows its player picks one. The numbers mean nothing else. 52 and 104 are Barons: all six colors.
-{limits}
-{misfit}
-{goal}"""
-LIMITS = {
-    False: "The sixth card of a row, or one that makes six heads of a color in it, takes the row.",
-    True: "A card that makes six heads of one color in its row takes the row, however long it is.",
-}
-MISFIT = {
-    False: "A card that fits no row takes any one row, its player's choice, and starts it anew.",
-    True: "A card that fits no row goes under its player's draw pile.",
-}
-GOAL = {
-    False: "Every head taken is one point. Fewest points win.",
-    True: "Every head taken is one point, every head still in hand or pile at the end costs one. "
-    "The game ends when somebody is out of cards. Most points win.",
-}
-
 
 @dataclass(kw_only=True)
 class Run(Command):
@@ -217,13 +197,15 @@ class Game:
 
     def _answer(self, view: View, answer: str) -> int | None:
         """The action meant; None where something else was asked or the answer is no action."""
+        from oxx_env import telling
+
         say, word = self.terminal.say, answer.lower()
         if word in ("?", "help"):
             say(HELP)
         elif word in ("t", "table"):
             self.terminal.show(view, self.names)
         elif word in ("r", "rules"):
-            say(rules_text(self.table.rules))
+            say(telling.rules_text(self.table.rules))
         elif word in ("u", "undo"):
             return UNDO
         elif word in ("h", "hint"):
@@ -268,6 +250,8 @@ class Game:
 
     def _undo(self) -> bool:
         """Go back to the person's last decision; False where there is none in this game."""
+        from oxx_env import telling
+
         decisions = self.table.decisions
         own = [place for place, (seat, _) in enumerate(decisions) if seat == self.seat]
         if not own:
@@ -277,31 +261,17 @@ class Game:
         self.table.deal(seed=self.seed)
         for seat, action in kept:
             self.table.act(seat, action)
-        self.told = len(self._events())
+        self.told = len(telling.events(self.table))
         self.terminal.say("Your last decision is taken back.")
         return True
 
     # --- telling ---
 
-    def _events(self) -> list[tuple[Any, ...]]:
-        """All that happened, in order: reveals, placements, ends of games."""
-        walk = self.table.walk()
-        games: list[tuple[Any, Any]] = [(record["rounds"], record) for record in walk.records]
-        if len(walk.records) < int(walk.games[0]["match_game"]):
-            games.append((walk.rounds(), None))
-        events: list[tuple[Any, ...]] = []
-        for rounds, record in games:
-            for index, told in enumerate(rounds):
-                events.append(("reveal", index + 1, told["cards"]))
-                events += [("place", placement) for placement in told["placements"]]
-            if record is not None:
-                events.append(("end", record))
-        return events
-
     def _tell(self) -> None:
+        from oxx_env import telling
         from oxx_env.terminal import tell_cards, tell_placement
 
-        events = self._events()
+        events = telling.events(self.table)
         for kind, *rest in events[self.told :]:
             if kind == "reveal":
                 self.terminal.say()
@@ -310,7 +280,7 @@ class Game:
             elif kind == "place":
                 name = self.names[rest[0][0]]
                 self.terminal.say(tell_placement(rest[0], name, self.table.rules, self.deck))
-            else:
+            elif kind == "end":
                 self._tell_end(rest[0])
         self.told = len(events)
         self.terminal.say()
@@ -351,9 +321,3 @@ class Game:
 
 
 UNDO = -1  # an answer, not an action
-
-
-def rules_text(rules: str) -> str:
-    """The rule set in a few lines."""
-    color, positive = "color" in rules, "positive" in rules
-    return RULES.format(limits=LIMITS[color], misfit=MISFIT[positive], goal=GOAL[positive])
