@@ -1,6 +1,7 @@
 # The commands of this project:
 #   make train   train an agent from nothing (preset quick) and say how to play it
 #   make test    linter, types, all tests
+#   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
 # They create .venv when it is missing, and install again only when pyproject.toml changed.
 
@@ -10,13 +11,14 @@ BIN    := $(VENV)/bin
 STAMP  := $(VENV)/installed
 
 BENCH  ?= .venv-bench
+BROWSER := $(VENV)/browser
 
-.PHONY: bench train test test-fast lint install clean
+.PHONY: bench train test test-fast lint install screenshots clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
 
-test: lint
+test: lint $(BROWSER)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
 
 test-fast: lint
@@ -40,8 +42,16 @@ install: $(STAMP)
 $(STAMP): pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train,test,render]'
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train,test,render,web]'
 	@touch $@
+
+# For the browser tests, which are skipped where this does not work out.
+$(BROWSER): $(STAMP) tests/install_browser.sh
+	sh tests/install_browser.sh $(BIN)/python
+	@touch $@
+
+screenshots: $(BROWSER)
+	$(BIN)/python docs/images/screens.py
 
 clean:
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info

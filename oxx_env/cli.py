@@ -39,6 +39,8 @@ EXTRAS = {  # module that may be missing → the extra that brings it
     "tqdm": "train",
     "PIL": "render",
     "pygame": "render",
+    "starlette": "web",
+    "uvicorn": "web",
 }
 
 

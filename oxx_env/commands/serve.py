@@ -1,0 +1,89 @@
+"""`oxx serve`: a table in the browser."""
+
+from __future__ import annotations
+
+import errno
+import secrets
+import socket
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import ClassVar
+
+from oxx_env.commands import OK, Command, UserError
+
+LOCAL = ("127.0.0.1", "::1", "localhost")  # what only this machine can reach
+
+
+@dataclass(kw_only=True)
+class Run(Command):
+    """Play in the browser: a table for people and bots, a coach, replays, your own deck.
+
+    Prints the address of the page and serves it until Ctrl-C. Only this machine can reach it,
+    unless --host names an address of the local network (0.0.0.0: all of them); then others join
+    by the link that the table shows. Games survive a restart: they are kept in the folder, the
+    finished ones as records that oxx replay reads.
+    """
+
+    example: ClassVar[str] = "oxx serve --port 8000"
+
+    port: int = 8000
+    """The port; 0 takes any free one."""
+    host: str = "127.0.0.1"
+    """The address to listen on."""
+    folder: str = "oxx-games"
+    """Where tables and finished games are kept."""
+    seed: int = field(default_factory=lambda: secrets.randbelow(2**63))
+    """Seed of all deals and bots, for tests; without one, nobody can foresee a deal."""
+
+    def run(self) -> int:
+        import uvicorn
+
+        from oxx_env.web.app import make_app
+
+        if not 0 <= self.port <= 65535:
+            raise UserError(f"--port {self.port}: should be 0 to 65535")
+        listener = self._listen()
+        self.note("Getting ready (the first time takes some seconds) ...")
+        app = make_app(Path(self.folder), self.seed, self.host, warm=True)
+        port = listener.getsockname()[1]
+        for name in self._names():
+            print(f"The table is at http://{name}:{port}/ (Ctrl-C ends)", flush=True)
+        if self.host not in LOCAL:
+            self.note("Everybody on the network who is sent a table's link can join it.")
+        config = uvicorn.Config(
+            app, log_level="warning", access_log=False, timeout_graceful_shutdown=1
+        )
+        uvicorn.Server(config).run(sockets=[listener])
+        return OK
+
+    def _names(self) -> list[str]:
+        """What a browser may call this server."""
+        if self.host in LOCAL:
+            return ["localhost" if self.host == "localhost" else f"{_bracketed(self.host)}"]
+        if self.host not in ("0.0.0.0", "::"):
+            return [_bracketed(self.host)]
+        try:
+            others = socket.gethostbyname_ex(socket.gethostname())[2]
+        except OSError:  # a machine that does not know its own name
+            others = []
+        return ["localhost", *(name for name in others if not name.startswith("127."))]
+
+    def _listen(self) -> socket.socket:
+        """The socket to serve on, so that a port in use is a message and not a log line."""
+        try:
+            family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
+            listener = socket.socket(family, socket.SOCK_STREAM)
+            listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            listener.bind((self.host, self.port))
+            listener.listen(2048)  # who comes before all is ready waits a moment
+        except OSError as error:
+            if error.errno == errno.EADDRINUSE:
+                raise UserError(
+                    f"port {self.port} is in use; name another one with --port"
+                ) from None
+            raise UserError(f"--host {self.host}: {error.strerror or error}") from None
+        return listener
+
+
+def _bracketed(host: str) -> str:
+    return f"[{host}]" if ":" in host else host

@@ -1,0 +1,406 @@
+"""Requests and answers. Every check of what comes from outside is here or in `rooms`.
+
+A seat is held by a secret token, sent as `Authorization: Bearer TOKEN`; the page keeps it in the
+part of its address that browsers send nowhere. Errors are `{"error": sentence}` with the status:
+
+400 no JSON, 401 no token, 403 a wrong one, 404 no such table, 409 not now (a move made before, not
+your turn, a taken seat), 413 too large, 415 not JSON, 421 a name this server does not go by,
+422 a value that is not right (an illegal action too), 503 full.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import json
+import socket
+import tempfile
+from collections.abc import AsyncIterator
+from pathlib import Path
+from typing import Any
+
+from starlette.applications import Starlette
+from starlette.exceptions import HTTPException
+from starlette.middleware import Middleware
+from starlette.requests import ClientDisconnect, Request
+from starlette.responses import JSONResponse, PlainTextResponse, Response
+from starlette.routing import Mount, Route
+from starlette.staticfiles import StaticFiles
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from oxx_env import cards, records, render, telling
+from oxx_env.rules import RULE_SETS
+from oxx_env.web.house import House
+from oxx_env.web.levels import levels
+from oxx_env.web.rooms import (
+    MAX_MATCH,
+    MAX_NAME,
+    Refused,
+    Room,
+    read_cards,
+    read_level,
+    read_name,
+    replay_frames,
+)
+
+STATIC = Path(__file__).parent / "static"
+MAX_BODY = 1 << 16  # bytes of a request
+MAX_FILE = 8 << 20  # bytes of a file of records
+MAX_REPLAY = 200  # games of one file
+LOCAL = ("localhost", "127.0.0.1", "[::1]")
+HEADERS = {
+    "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
+    "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
+    "X-Content-Type-Options": "nosniff",
+    "Referrer-Policy": "no-referrer",
+    "Cross-Origin-Resource-Policy": "same-origin",
+}
+
+
+def make_app(
+    folder: Path, seed: int | None = None, host: str = "127.0.0.1", warm: bool = False
+) -> Starlette:
+    """The server as an ASGI application.
+
+    folder  where tables and games are kept
+    seed    of all deals; None: drawn afresh for each table
+    host    the address it will listen on: what it may be called by depends on it
+    warm    compile before the first request is answered
+    """
+    house = House(folder, seed)
+
+    @contextlib.asynccontextmanager
+    async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        if warm:
+            await house.aside(house.warm_up)
+        yield
+        await house.close()
+
+    app = Starlette(
+        routes=[
+            Route("/api/info", info),
+            Route("/api/deck", deck, methods=["POST"]),
+            Route("/api/replay", replay, methods=["POST"]),
+            Route("/api/tables", new_table, methods=["POST"]),
+            Route("/api/tables/{id}", state),
+            Route("/api/tables/{id}/join", join, methods=["POST"]),
+            Route("/api/tables/{id}/seats", fill_seat, methods=["POST"]),
+            Route("/api/tables/{id}/moves", move, methods=["POST"]),
+            Route("/api/tables/{id}/coach", advise),
+            Route("/api/tables/{id}/review", review),
+            Route("/api/tables/{id}/record", record),
+            Route("/card/{number:int}-{heads}.svg", card),
+            Mount("/", StaticFiles(directory=STATIC, html=True)),
+        ],
+        middleware=[Middleware(Guard, host=host)],
+        exception_handlers={
+            Refused: _refused,  # type: ignore[dict-item]
+            HTTPException: _http_error,  # type: ignore[dict-item]
+            Exception: _fault,
+        },
+        lifespan=lifespan,
+    )
+    app.state.house = house
+    return app
+
+
+class Guard:
+    """Answers only to the server's own names, and says to browsers what the page may do.
+
+    A page from elsewhere that had its own name point here (DNS rebinding) would otherwise be taken
+    by the browser for this one.
+    """
+
+    def __init__(self, app: ASGIApp, host: str) -> None:
+        self.app = app
+        self.local = host in ("localhost", "127.0.0.1", "::1")
+        self.names = {*LOCAL, host.lower(), f"[{host.lower()}]"}
+        if not self.local:
+            name = socket.gethostname().lower()
+            self.names |= {name, f"{name}.local"}
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] != "http":
+            await self.app(scope, receive, send)
+            return
+
+        async def send_with_headers(message: Message) -> None:
+            if message["type"] == "http.response.start":
+                headers = message.setdefault("headers", [])
+                headers += [(k.lower().encode(), v.encode()) for k, v in HEADERS.items()]
+                if not any(name == b"cache-control" for name, _ in headers):
+                    headers.append((b"cache-control", b"no-cache"))
+            await send(message)
+
+        told = next((v for k, v in scope["headers"] if k == b"host"), b"").decode("latin-1")
+        if not self._is_ours(told):
+            response = JSONResponse({"error": f"this server is not called {told[:80]}"}, 421)
+            await response(scope, receive, send_with_headers)
+            return
+        await self.app(scope, receive, send_with_headers)
+
+    def _is_ours(self, host: str) -> bool:
+        name = host.lower()
+        if not name.endswith("]"):
+            head, colon, port = name.rpartition(":")
+            name = head if colon and port.isdigit() else name
+        if name in self.names:
+            return True
+        if self.local:
+            return False
+        try:  # on the local network it goes by its addresses, which no foreign page has for a name
+            ipaddress.ip_address(name.strip("[]"))
+        except ValueError:
+            return False
+        return True
+
+
+# --- errors ---------------------------------------------------------------------------------------
+
+
+async def _refused(request: Request, error: Refused) -> Response:
+    return JSONResponse({"error": error.message}, error.status)
+
+
+async def _http_error(request: Request, error: HTTPException) -> Response:
+    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+
+
+async def _fault(request: Request, error: Exception) -> Response:
+    return JSONResponse({"error": f"a fault of the server: {type(error).__name__}"}, 500)
+
+
+# --- reading requests -----------------------------------------------------------------------------
+
+
+async def _body(request: Request, limit: int) -> bytes:
+    """The body of a request. Raises Refused 413 as soon as it is larger than `limit` bytes."""
+    large = Refused(413, f"the request is larger than {limit:,} bytes")
+    length = request.headers.get("content-length", "0")
+    if length.isdigit() and int(length[:20]) > limit:
+        raise large
+    data = bytearray()
+    try:
+        async for chunk in request.stream():
+            data += chunk
+            if len(data) > limit:
+                raise large
+    except ClientDisconnect:
+        raise Refused(400, "the request broke off") from None
+    return bytes(data)
+
+
+async def _json(request: Request, allowed: set[str], limit: int = MAX_BODY) -> dict[str, Any]:
+    """The JSON object of a request with no other keys than `allowed`. Raises Refused."""
+    kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
+    if kind != "application/json":  # this also keeps out forms of other sites
+        raise Refused(415, "the request should be application/json")
+    data = await _body(request, limit)
+    try:
+        told = json.loads(data.decode("utf-8"), parse_constant=_no_constant)
+    except (ValueError, RecursionError):
+        raise Refused(400, "the request is no JSON") from None
+    if not isinstance(told, dict):
+        raise Refused(400, "the request should be a JSON object")
+    if unknown := sorted(set(told) - allowed):
+        raise Refused(422, f"{records.short(unknown[0])} is not known")
+    return told
+
+
+def _no_constant(name: str) -> None:
+    raise ValueError(name)
+
+
+def _integer(told: dict[str, Any], key: str) -> int:
+    value = told.get(key)
+    if not records.is_int(value) or not 0 <= value < 10**9:  # type: ignore[operator]
+        raise Refused(422, f"{key}: should be a whole number from 0")
+    return int(value)  # type: ignore[arg-type]
+
+
+def _query(request: Request, key: str) -> int | None:
+    text = request.query_params.get(key)
+    if text is None:
+        return None
+    if not (text.isascii() and text.isdigit() and len(text) < 10):
+        raise Refused(422, f"{key}: should be a whole number from 0")
+    return int(text)
+
+
+def _house(request: Request) -> House:
+    house: House = request.app.state.house
+    return house
+
+
+def _seat(request: Request) -> tuple[Room, int]:
+    """The table asked for and the seat that the request's token holds. Raises Refused."""
+    room = _house(request).get(request.path_params["id"])
+    kind, _, token = request.headers.get("authorization", "").partition(" ")
+    if kind.lower() != "bearer" or not token:
+        raise Refused(401, "a seat's token is needed")
+    return room, room.seat_of(token.strip())
+
+
+# --- answers --------------------------------------------------------------------------------------
+
+
+async def info(request: Request) -> Response:
+    """What the page offers: levels, decks, rule sets."""
+    return JSONResponse(
+        {
+            "levels": [
+                {"name": one.name, "title": one.title, "about": one.about} for one in levels()
+            ],
+            "decks": list(cards.DECK_NAMES),
+            "rules": [
+                {
+                    "name": rules,
+                    "direction": render.DIRECTION[rules],
+                    "text": telling.rules_text(rules),
+                }
+                for rules in RULE_SETS
+            ],
+            "colors": cards.COLORS,
+            "letters": render.LETTERS,
+            "barons": cards.BARONS,
+            "max_heads": cards.MAX_HEADS,
+            "max_match": MAX_MATCH,
+            "max_name": MAX_NAME,
+        }
+    )
+
+
+async def card(request: Request) -> Response:
+    """A card as a picture: /card/42-210000.svg, the heads in the order of the colors."""
+    number, heads = request.path_params["number"], request.path_params["heads"]
+    fine = len(heads) == len(cards.COLORS) and all(digit in "01234567" for digit in heads)
+    if not fine or not 1 <= number <= cards.NUMBERS:
+        raise Refused(404, "there is no such card")
+    picture = render.card_svg(number, [int(digit) for digit in heads])
+    return Response(
+        picture,
+        media_type="image/svg+xml",
+        headers={"Cache-Control": "public, max-age=86400"},
+    )
+
+
+async def new_table(request: Request) -> Response:
+    told = await _json(request, {"rules", "deck", "games", "coach", "seats"})
+    room, seat, token = await _house(request).new(told)
+    answer = {"id": room.id, "seat": seat, "token": token, "invite": room.invite}
+    return JSONResponse(answer, 201)
+
+
+async def join(request: Request) -> Response:
+    house = _house(request)
+    room = house.get(request.path_params["id"])
+    told = await _json(request, {"invite", "name"})
+    invite = told.get("invite")
+    if not isinstance(invite, str):
+        raise Refused(422, "invite: should be a text")
+    seat, token = room.join(invite, read_name(told.get("name")))
+    await house.changed(room)
+    return JSONResponse({"id": room.id, "seat": seat, "token": token}, 201)
+
+
+async def fill_seat(request: Request) -> Response:
+    room, _ = _seat(request)
+    told = await _json(request, {"seat", "level"})
+    room.give_to_bot(_integer(told, "seat"), read_level(told.get("level")))
+    await _house(request).changed(room)
+    return JSONResponse({"version": room.version})
+
+
+async def state(request: Request) -> Response:
+    """The table as the seat sees it; with `version`, as soon as it is no longer that one."""
+    room, seat = _seat(request)
+    since, version = _query(request, "since"), _query(request, "version")
+    if version is not None:
+        await _house(request).news(room, version)
+    return JSONResponse(room.state(seat, since))
+
+
+async def move(request: Request) -> Response:
+    room, seat = _seat(request)
+    told = await _json(request, {"turn", "action"})
+    room.move(seat, _integer(told, "turn"), _integer(told, "action"))
+    await _house(request).changed(room)
+    return JSONResponse({"version": room.version})
+
+
+async def advise(request: Request) -> Response:
+    room, seat = _seat(request)
+    return JSONResponse(await _house(request).advise(room, seat))
+
+
+async def review(request: Request) -> Response:
+    room, own = _seat(request)
+    seat = _query(request, "seat")
+    seat = own if seat is None else seat
+    if not 0 <= seat < len(room.seats):
+        raise Refused(422, f"seat: should be 0 to {len(room.seats) - 1}")
+    if seat != own and not room.table.over:
+        raise Refused(403, "others' decisions are reviewed when the match is over")
+    return JSONResponse(await _house(request).review(room, seat))
+
+
+async def record(request: Request) -> Response:
+    """The match as records, one line a game. While it runs they would show the coming deals."""
+    room, _ = _seat(request)
+    if not room.table.over:
+        raise Refused(409, "the match is not over; its record would show hidden cards")
+    text = "".join(records.to_line(one) + "\n" for one in room.records())
+    return PlainTextResponse(
+        text,
+        media_type="application/x-ndjson",
+        headers={"Content-Disposition": f'attachment; filename="oxx-{room.id}.jsonl"'},
+    )
+
+
+async def replay(request: Request) -> Response:
+    """The games of a file of records, the file being the request's body."""
+    data = await _body(request, MAX_FILE)
+    return JSONResponse(await _house(request).aside(_replay, data))
+
+
+def _replay(data: bytes) -> dict[str, Any]:
+    games = []
+    for number, line in enumerate(filter(bytes.strip, data.split(b"\n")), start=1):
+        if number > MAX_REPLAY:
+            raise Refused(422, f"a file of more than {MAX_REPLAY} games is too long for this page")
+        try:
+            games.append(replay_frames(records.parse_record(line, f"line {number}"), number))
+        except (records.RecordFileError, records.RecordError) as error:
+            raise Refused(422, str(error)) from None
+    if not games:
+        raise Refused(422, "the file is empty; a record is one JSON object a line")
+    return {"games": games}
+
+
+async def deck(request: Request) -> Response:
+    """Check a deck, `cards` or the text of a CSV file; both and its figures come back."""
+    told = await _json(request, {"cards", "csv"})
+    if ("cards" in told) == ("csv" in told):
+        raise Refused(422, "either cards or csv should be there")
+    if "cards" in told:
+        heads = read_cards(told["cards"])
+    else:
+        heads = await _house(request).aside(_read_csv, told["csv"])
+    array = cards.load_deck([list(card) for card in heads])
+    return JSONResponse(
+        {"cards": heads, "csv": cards.to_csv(array), "summary": cards.describe(array)}
+    )
+
+
+def _read_csv(text: Any) -> tuple[tuple[int, ...], ...]:
+    if not isinstance(text, str):
+        raise Refused(422, "csv: should be a text")
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "deck.csv"
+        path.write_bytes(text.encode("utf-8", "replace"))
+        try:
+            return tuple(map(tuple, cards.load_deck(path).tolist()))
+        except cards.DeckError as error:
+            told = [str(fault) for fault in error.faults[: cards.DeckError.SHOWN]]
+            more = len(error.faults) - len(told)
+            raise Refused(422, "; ".join(told) + (f"; and {more} more" if more else "")) from None

@@ -1,0 +1,223 @@
+"""What a strong player thinks of a position and of a move, in figures and in words.
+
+The figures are `oxx_env.advice`'s; here they are joined by the reasons that a person can check on
+the table, and by what a move cost against the best one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from oxx_env import advice
+from oxx_env.cards import NUMBERS
+from oxx_env.records import FULL_ROW
+from oxx_env.render import DIRECTION
+from oxx_env.rules import FIRST_ROW, deck_cards, heads_taken, legal_rows, matching_rows
+from oxx_env.table import Table
+from oxx_env.views import View
+
+COACH = "mc:1000:value=win"  # who is asked; its choice is the best of the win shares it shows
+COLOR_NAMES = ("blue", "yellow", "green", "red", "black", "white")
+CROWDED = 4  # heads of a color in a row from which on it is worth a word
+
+
+def options(view: View, rng: np.random.Generator) -> list[dict[str, Any]]:
+    """Each legal action with expected points, win share, whether it is best, and reasons.
+
+    Raises ValueError where the seat has nothing to decide.
+    """
+    table = Sight(view)
+    return [
+        {**option.to_dict(), "why": table.why(option.card, option.row)}
+        for option in advice.advise(view, COACH, rng)
+    ]
+
+
+def cost(told: Sequence[dict[str, Any]], action: int, rules: str) -> dict[str, Any]:
+    """What `action` cost against the best of the `options` told.
+
+    `points` (expected, turned so that more is worse) and `win_share` (0 to 1), neither below zero:
+    what a measure finds better than the coach's choice counts as free.
+    """
+    best = next(option for option in told if option["choice"])
+    played = next(option for option in told if option["action"] == action)
+    worse = played["points"] - best["points"]
+    if DIRECTION[rules].startswith("most"):
+        worse = -worse
+    return {
+        "best": best["action"],
+        "points": max(0.0, worse),
+        "win_share": max(0.0, best["win_share"] - played["win_share"]),
+    }
+
+
+def review(
+    table: Table,
+    decisions: Sequence[tuple[int, int]],
+    seat: int,
+    generator: Callable[[int], np.random.Generator],
+    known: dict[int, dict[str, Any]],
+    options_told: dict[int, list[dict[str, Any]]] | None = None,
+) -> list[dict[str, Any]]:
+    """Every decision of a seat with the coach's figures, in order.
+
+    table      freshly dealt; the decisions are carried out on it
+    generator  number of the seat's decision from 0 -> where the coach's chance comes from
+    known      what was worked out before, by that number; filled up
+    options_told  options that the coach has told already, by that number
+    """
+    told, turn = [], 0
+    before = options_told or {}
+    for who, action in decisions:
+        if who == seat:
+            if turn not in known:
+                known[turn] = judge(table.view(seat), action, generator(turn), before.get(turn))
+            told.append(known[turn])
+            turn += 1
+        table.act(who, action)
+    return told
+
+
+def judge(
+    view: View,
+    action: int,
+    rng: np.random.Generator,
+    told: list[dict[str, Any]] | None = None,
+) -> dict[str, Any]:
+    """One decision as `review` tells it; `told` are its options, where they are known already."""
+    if told is None:
+        told = options(view, rng)
+    return {
+        "game": int(view.game["match_game"]),
+        "round": int(view.game["round"]) + 1,
+        "phase": view.phase,
+        "action": action,
+        "options": told,
+        "cost": cost(told, action, view.rules),
+        "win_share": next(option["win_share"] for option in told if option["choice"]),
+    }
+
+
+class Sight:
+    """Reads off a view what a player would count on the table."""
+
+    def __init__(self, view: View) -> None:
+        self.view = view
+        self.deck = deck_cards(view.decks[0])
+        seen = {number for row in view.rows for number in row}
+        seen |= {number for _, number in view.revealed} | set(view.hand)
+        for lists in (view.oxx_piles, view.returned, view.known_hand):
+            seen |= {number for numbers in lists for number in numbers}
+        self.unseen = [number for number in range(1, NUMBERS + 1) if number not in seen]
+
+    def why(self, card: int, row: int | None) -> list[str]:
+        """Sentences on playing a card, or on putting it to a row."""
+        if row is not None:
+            return self._row(card, row)
+        rows = _set(int(matching_rows(self.view.game, self.view.decks[0], card)))
+        return self._misfit(card) if not rows else self._card(card, rows)
+
+    def _card(self, card: int, rows: list[int]) -> list[str]:
+        where = " and ".join(f"row {row}" for row in rows)
+        told = [f"fits {where} now" if len(rows) < 3 else f"fits {len(rows)} rows now"]
+        free = [row for row in rows if not self._takes(card, row)]
+        for row in rows:
+            if self._takes(card, row):
+                told.append(f"on row {row} it takes {self._heads(row)} ({self._because(row)})")
+        lower = [number for number in self.unseen if number < card]
+        if not lower:
+            told.append("no unseen card is lower: nothing can come before it")
+            return told
+        for row in free if len(free) <= 2 else []:
+            end = self.view.rows[row][-1]
+            fit = sum(self._share(number, end) for number in lower)
+            told.append(
+                f"{fit or 'none'} of the {len(self.unseen)} unseen cards "
+                f"{'is' if fit == 1 else 'are'} lower and could come first on row {row}"
+            )
+            told += self._danger(row)
+        if len(free) > 2:
+            told.append(
+                f"{len(lower)} of the {len(self.unseen)} unseen cards are lower "
+                "and could come before it"
+            )
+        return told
+
+    def _misfit(self, card: int) -> list[str]:
+        if "positive" in self.view.rules:
+            told = ["fits no row now: it would go under your draw pile"]
+        else:
+            cheapest = min(range(5), key=lambda row: self._sum(row))
+            told = [
+                "fits no row now: you would take a row of your choice, the cheapest is "
+                f"row {cheapest} with {self._heads(cheapest)}"
+            ]
+        lower = [number for number in self.unseen if number < card and self._share(number, card)]
+        change = f"{len(lower) or 'none'} of the {len(self.unseen)} unseen cards"
+        verb = "is" if len(lower) == 1 else "are"
+        return [*told, f"{change} {verb} lower and of its colors, and could open a row for it"]
+
+    def _row(self, card: int, row: int) -> list[str]:
+        view = self.view
+        fits = _set(int(matching_rows(view.game, view.decks[0], card)))
+        if row not in fits:
+            return [f"takes {self._heads(row)}; {card} starts the row anew"]
+        if self._takes(card, row):
+            return [f"takes {self._heads(row)} ({self._because(row)})"]
+        told = [f"takes nothing; the row then has {len(view.rows[row]) + 1} cards"]
+        sums = [
+            sum(self.deck[number - 1][color] for number in [*view.rows[row], card])
+            for color in range(6)
+        ]
+        if max(sums) >= CROWDED:
+            told.append(f"{max(sums)} {COLOR_NAMES[sums.index(max(sums))]} heads lie there then")
+        later = sum(self._share(number, card) for _, number in view.revealed[1:])
+        if later:
+            told.append(f"{_cards(later, 'card')} still to place could follow on it")
+        return told
+
+    def _danger(self, row: int) -> list[str]:
+        cards = self.view.rows[row]
+        if len(cards) == FULL_ROW - 1 and not self.view.rules.startswith("color"):
+            return [f"one more card there, and yours would be the sixth of row {row}"]
+        sums = self._sums(row)
+        if max(sums) >= CROWDED:
+            return [f"row {row} already shows {max(sums)} {COLOR_NAMES[sums.index(max(sums))]}"]
+        return []
+
+    def _takes(self, card: int, row: int) -> bool:
+        game, deck = self.view.game, self.view.decks[0]
+        legal = _set(int(legal_rows(game, deck, card)))
+        return row in legal and int(heads_taken(game, deck, card, row)) > 0
+
+    def _because(self, row: int) -> str:
+        full = len(self.view.rows[row]) == FULL_ROW and not self.view.rules.startswith("color")
+        return "the sixth card" if full else "six heads of one color"
+
+    def _sums(self, row: int) -> list[int]:
+        cards = self.view.rows[row]
+        return [sum(self.deck[number - 1][color] for number in cards) for color in range(6)]
+
+    def _sum(self, row: int) -> int:
+        return sum(self._sums(row))
+
+    def _heads(self, row: int) -> str:
+        return _cards(self._sum(row), "head")
+
+    def _share(self, one: int, other: int) -> bool:
+        pairs = zip(self.deck[one - 1], self.deck[other - 1], strict=True)
+        return any(a and b for a, b in pairs)
+
+
+def _cards(count: int, what: str) -> str:
+    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+
+
+def _set(rows: int) -> list[int]:
+    return [row for row in range(5) if rows >> row & 1]
+
+
+assert FIRST_ROW == 4  # rows are the actions after the four slots

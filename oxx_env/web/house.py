@@ -1,0 +1,185 @@
+"""The rooms at work: bots think in threads, files are written by one, and who waits is told.
+
+Everything that changes a room happens in the event loop, one thing after the other; threads get
+copies. So a thinking bot holds up no other table, and no request sees a room half changed.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import os
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+from oxx_env import advice
+from oxx_env.web import coach
+from oxx_env.web.levels import levels
+from oxx_env.web.rooms import Refused, Room, Rooms, write
+
+PATIENCE = 20.0  # seconds that a request waits for news
+
+
+class House:
+    """All rooms of a folder, played."""
+
+    def __init__(self, folder: Path, seed: int | None = None) -> None:
+        self.rooms = Rooms(folder, seed)
+        cores = os.cpu_count() or 1
+        self._thinkers = ThreadPoolExecutor(max(4, 2 * cores), "bot")
+        self._coaches = ThreadPoolExecutor(2, "coach")
+        self._writer = ThreadPoolExecutor(1, "writer")
+        self._tasks: set[asyncio.Task[None]] = set()
+
+    async def close(self) -> None:
+        """Let what is under way come to its end."""
+        for task in list(self._tasks):
+            task.cancel()
+        await asyncio.gather(*self._tasks, return_exceptions=True)
+        for pool in (self._thinkers, self._coaches, self._writer):
+            pool.shutdown(cancel_futures=pool is not self._writer)
+
+    async def new(self, told: dict[str, Any]) -> tuple[Room, int, str]:
+        room, seat, token = self.rooms.new(told)
+        await self.changed(room)
+        return room, seat, token
+
+    def get(self, name: str) -> Room:
+        """A room; bots whose turn it is (after a restart) go on."""
+        room = self.rooms.get(name)
+        self.wake(room)
+        return room
+
+    async def changed(self, room: Room) -> None:
+        """Keep what has changed, tell it, and let the bots answer."""
+        room.waiting += 1
+        try:
+            await self._save(room)
+        finally:
+            room.waiting -= 1
+        room.tell()
+        self.wake(room)
+
+    async def _save(self, room: Room) -> None:
+        loop = asyncio.get_running_loop()
+        snapshot = self.rooms.snapshot(room)
+        try:
+            await loop.run_in_executor(self._writer, write, *snapshot)
+            room.trouble = ""
+        except OSError as error:
+            room.trouble = f"this table cannot be saved: {error.strerror}"
+            print(f"oxx serve: {room.id}: {error}", file=sys.stderr, flush=True)
+
+    def wake(self, room: Room) -> None:
+        """Let the bots of a room think if it is their turn and they do not yet."""
+        if room.thinking or not any(seat in room.bots for seat in room.table.deciders()):
+            return
+        room.thinking = True
+        task = asyncio.get_running_loop().create_task(self._think(room))
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+
+    async def _think(self, room: Room) -> None:
+        loop = asyncio.get_running_loop()
+        try:
+            while seats := [seat for seat in room.table.deciders() if seat in room.bots]:
+                asked = [(s, room.view(s), room.generator(s, room.turn(s))) for s in seats]
+                actions = await asyncio.gather(
+                    *(
+                        loop.run_in_executor(self._thinkers, room.bots[s].act, view, rng)
+                        for s, view, rng in asked
+                    )
+                )
+                for seat, action in zip(seats, actions, strict=True):
+                    room.act(seat, int(action))
+                await self._save(room)
+                room.tell()
+        except Exception as error:  # a bot's fault must not stay silent
+            room.trouble = f"a bot cannot go on: {type(error).__name__}: {error}"
+            room.version += 1
+            print(f"oxx serve: {room.id}: {room.trouble}", file=sys.stderr, flush=True)
+            room.tell()
+        finally:
+            room.thinking = False
+
+    async def news(self, room: Room, version: int, patience: float = PATIENCE) -> None:
+        """Wait until the room is no longer as `version` was, or for `patience` seconds."""
+        room.waiting += 1
+        try:
+            async with asyncio.timeout(patience):
+                while room.version == version:
+                    await room.news.wait()
+        except TimeoutError:
+            pass
+        finally:
+            room.waiting -= 1
+
+    # --- the coach ---
+
+    async def advise(self, room: Room, seat: int) -> dict[str, Any]:
+        """What the coach says to the decision that a seat has now. Raises Refused."""
+        self._allow_coach(room)
+        if seat not in room.table.deciders():
+            raise Refused(409, "you have nothing to decide now")
+        turn = room.turn(seat)
+        if (seat, turn) not in room.advice:
+            view, rng = room.view(seat), room.generator(seat, turn, 1)
+            loop = asyncio.get_running_loop()
+            told = await loop.run_in_executor(self._coaches, coach.options, view, rng)
+            room.advice[seat, turn] = told
+        return {"turn": turn, "options": room.advice[seat, turn], "basis": basis()}
+
+    async def review(self, room: Room, seat: int) -> dict[str, Any]:
+        """The decisions of a seat so far with what each cost. Raises Refused."""
+        self._allow_coach(room)
+        known = room.reviews.setdefault(seat, {})
+        told = {turn: options for (who, turn), options in room.advice.items() if who == seat}
+        decisions = list(room.table.decisions)
+        if room.turn(seat) > len(known):
+            table = room.new_table()
+            loop = asyncio.get_running_loop()
+            generator = lambda turn: room.generator(seat, turn, 1)  # noqa: E731
+            await loop.run_in_executor(
+                self._coaches, coach.review, table, decisions, seat, generator, known, told
+            )
+        judged = [known[turn] for turn in range(sum(who == seat for who, _ in decisions))]
+        return {"seat": seat, "decisions": judged, "basis": basis()}
+
+    def _allow_coach(self, room: Room) -> None:
+        if not room.setup.coach and not room.table.over:
+            raise Refused(403, "this table is played without the coach")
+
+    # --- whatever takes its time ---
+
+    async def aside(self, function: Any, *arguments: Any) -> Any:
+        """Call a function in a thread of the coaches."""
+        loop = asyncio.get_running_loop()
+        return await loop.run_in_executor(self._coaches, function, *arguments)
+
+    def warm_up(self) -> None:
+        """Compile and load what a table needs, before anybody waits for it."""
+        for rules in ("base", "positive"):
+            seats = [{"kind": "human"}, *({"kind": "bot", "level": x.name} for x in levels())]
+            room = _warm_room(rules, seats)
+            while deciders := room.table.deciders():
+                for seat in deciders:
+                    view = room.view(seat)
+                    bot = room.bots.get(seat)
+                    rng = room.generator(seat, room.turn(seat))
+                    if bot is None and room.turn(seat) == 0:
+                        coach.options(view, rng)
+                    room.act(seat, int(bot.act(view, rng)) if bot else view.legal[0])
+            room.state(0, None)
+
+
+def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:
+    from oxx_env.web.rooms import Setup, read_seats
+
+    setup = Setup.read({"rules": rules})
+    return Room("warm", setup, read_seats(seats), 0, "", 0.0)
+
+
+def basis() -> str:
+    """A sentence on what the coach's figures rest on."""
+    return advice.basis(coach.COACH)

@@ -1,0 +1,53 @@
+"""The opponents that the page offers, from the weakest to the strongest."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+
+from oxx_env import bots
+
+
+@dataclass(frozen=True)
+class Level:
+    """One strength.
+
+    name     what the page and the files call it
+    title    what people read
+    about    how it plays, in a few words
+    spec     the bot's specification
+    """
+
+    name: str
+    title: str
+    about: str
+    spec: str
+
+
+_CHOICES = (  # the first of a name that this installation can make is offered
+    Level("random", "Random", "any card, any row", "random"),
+    Level("greedy", "Greedy", "the best points right now", "greedy"),
+    Level("careful", "Careful", "thinks of what comes before its turn", "careful"),
+    Level("champion", "Champion", "a trained network", "policy:champion"),
+    Level("champion", "Champion", "a trained network", "policy:quick"),
+    Level("search", "Champion with search", "the network, thinking ahead", "search:champion:64"),
+)
+
+
+@cache
+def levels() -> tuple[Level, ...]:
+    """The levels that can be played here."""
+    found: dict[str, Level] = {}
+    for level in _CHOICES:
+        if level.name not in found:
+            try:
+                bots.make(level.spec)
+            except (ValueError, OSError):  # not trained, not shipped, or not in this version
+                continue
+            found[level.name] = level
+    return tuple(found.values())
+
+
+def bot_of(name: str) -> bots.Bot:
+    """The bot of a level. Raises KeyError for a name that is none."""
+    return bots.make({level.name: level for level in levels()}[name].spec)

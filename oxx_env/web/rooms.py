@@ -1,0 +1,554 @@
+"""Tables with seats: who sits where, whose token is whose, and the file that keeps it all.
+
+A room is one match. Its file holds the setup, the seats (tokens as hashes only) and the decisions
+made, from which the table is dealt and played again when the server comes back; finished games are
+written as records besides. Nothing here knows of requests or threads: all is called from one.
+"""
+
+from __future__ import annotations
+
+import asyncio
+import hashlib
+import hmac
+import json
+import re
+import secrets
+import time
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from oxx_env import cards, records, telling
+from oxx_env.bots import Bot
+from oxx_env.files import open_whole
+from oxx_env.render import DIRECTION
+from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS, NO_CARD, RULE_SETS, deck_cards
+from oxx_env.table import Table, check_seed
+from oxx_env.terminal import tell_placement
+from oxx_env.views import View
+from oxx_env.web.levels import bot_of, levels
+
+FORMAT = "oxx-table/1"
+MAX_MATCH = 20  # games of a match at a web table
+MAX_NAME = 20  # characters of a person's name
+MAX_ROOMS = 2000  # kept in memory; more stay in their files
+_ID = re.compile(r"[a-z2-7]{16}")
+_DECK_NAME = re.compile(r"[\w .()-]{1,40}")
+
+
+class Refused(Exception):
+    """A request that cannot be met: the HTTP status that says so, and a message for people."""
+
+    def __init__(self, status: int, message: str) -> None:
+        super().__init__(message)
+        self.status, self.message = status, message
+
+
+@dataclass
+class Seat:
+    """One place at the table.
+
+    kind   `human` or `bot`
+    name   what it is called
+    level  a bot's level
+    token  hash of the secret that holds a person's seat; empty while nobody has taken it
+    """
+
+    kind: str
+    name: str
+    level: str = ""
+    token: str = ""
+
+    @property
+    def free(self) -> bool:
+        return self.kind == "human" and not self.token
+
+
+@dataclass(frozen=True)
+class Setup:
+    """What a match is played with: rule set, deck, games, seats, and may people ask the coach."""
+
+    rules: str
+    deck_name: str
+    deck: tuple[tuple[int, ...], ...]  # head counts [110][6]
+    games: int
+    coach: bool
+
+    @classmethod
+    def read(cls, told: dict[str, Any]) -> Setup:
+        """From a request. Raises Refused."""
+        rules = told.get("rules", "base")
+        if not isinstance(rules, str) or rules not in RULE_SETS:
+            raise Refused(422, f"rules: should be one of {', '.join(RULE_SETS)}")
+        games = told.get("games", 1)
+        if not records.is_int(games) or not 1 <= games <= MAX_MATCH:
+            raise Refused(422, f"games: should be 1 to {MAX_MATCH}")
+        coach = told.get("coach", True)
+        if not isinstance(coach, bool):
+            raise Refused(422, "coach: should be true or false")
+        name, deck = read_deck(told.get("deck", cards.DECK_NAMES[0]))
+        return cls(rules, name, deck, games, coach)
+
+
+def read_deck(told: Any) -> tuple[str, tuple[tuple[int, ...], ...]]:
+    """Name and head counts of a deck in a request: a shipped name, or `{"name", "cards"}`.
+
+    A path is never read: what lies on the server's disk is nobody's business. Raises Refused.
+    """
+    if isinstance(told, str):
+        if told not in cards.DECK_NAMES:
+            known = ", ".join(cards.DECK_NAMES)
+            raise Refused(422, f"deck: should be one of {known}, or a name and its cards")
+        return told, tuple(map(tuple, cards.load_deck(told).tolist()))
+    if not isinstance(told, dict) or set(told) != {"name", "cards"}:
+        raise Refused(422, 'deck: should be a shipped name or {"name", "cards"}')
+    name = told["name"]
+    if not isinstance(name, str) or not _DECK_NAME.fullmatch(name) or name in cards.DECK_NAMES:
+        raise Refused(422, "deck: the name should be 1 to 40 letters, digits or spaces of its own")
+    return name, read_cards(told["cards"])
+
+
+def read_cards(told: Any) -> tuple[tuple[int, ...], ...]:
+    """Head counts [110][6] from a request. Raises Refused with all that is wrong."""
+    if not isinstance(told, list) or len(told) != cards.NUMBERS:
+        raise Refused(422, f"cards: should be a list of {cards.NUMBERS} cards")
+    for number, card in enumerate(told, start=1):
+        six = isinstance(card, list) and len(card) == len(cards.COLORS)
+        if not six or not all(records.is_int(n) and 0 <= n <= cards.MAX_HEADS for n in card):
+            raise Refused(422, f"card {number}: should be six head counts of 0 to 7")
+    try:
+        return tuple(map(tuple, cards.load_deck(np.array(told, np.int64)).tolist()))
+    except cards.DeckError as error:
+        raise Refused(422, str(error)) from None
+
+
+def read_name(told: Any) -> str:
+    """A person's name from a request; empty where none was given. Raises Refused."""
+    if told is None:
+        return ""
+    if not isinstance(told, str) or len(told) > MAX_NAME or not (told.isprintable() or not told):
+        raise Refused(422, f"name: should be a text of at most {MAX_NAME} characters")
+    return told.strip()
+
+
+def read_level(told: Any) -> str:
+    """A level's name from a request. Raises Refused."""
+    known = [level.name for level in levels()]
+    if not isinstance(told, str) or told not in known:
+        raise Refused(422, f"level: should be one of {', '.join(known)}")
+    return told
+
+
+def read_seats(told: Any) -> list[Seat]:
+    """The seats of a new table. Raises Refused."""
+    if not isinstance(told, list) or not MIN_PLAYERS <= len(told) <= MAX_PLAYERS:
+        raise Refused(422, f"seats: should be a list of {MIN_PLAYERS} to {MAX_PLAYERS} seats")
+    seats: list[Seat] = []
+    for index, seat in enumerate(told):
+        if not isinstance(seat, dict) or seat.get("kind") not in ("human", "bot"):
+            raise Refused(422, f'seat {index}: its kind should be "human" or "bot"')
+        allowed = {"kind", "name"} if seat["kind"] == "human" else {"kind", "level"}
+        if unknown := sorted(set(seat) - allowed):
+            raise Refused(422, f"seat {index}: {records.short(unknown[0])} is not known")
+        if seat["kind"] == "human":
+            seats.append(Seat("human", read_name(seat.get("name")) or f"Player {index + 1}"))
+        else:
+            seats.append(_bot_seat(read_level(seat.get("level")), seats))
+    if not any(seat.kind == "human" for seat in seats):
+        raise Refused(422, "seats: at least one should be a person's")
+    return seats
+
+
+def _bot_seat(level: str, others: list[Seat]) -> Seat:
+    title = next(one.title for one in levels() if one.name == level)
+    same = sum(seat.level == level for seat in others)
+    return Seat("bot", title if not same else f"{title} {same + 1}", level)
+
+
+@dataclass(eq=False)
+class Room:
+    """One match with its seats.
+
+    version  grows with everything that a seat may want to hear of
+    news     set, and replaced by a new one, when it grows
+    """
+
+    id: str
+    setup: Setup
+    seats: list[Seat]
+    seed: int
+    invite: str
+    created: float
+    version: int = 0
+    news: asyncio.Event = field(default_factory=asyncio.Event)
+    thinking: bool = False  # do the bots think?
+    waiting: int = 0  # requests that wait for news
+    trouble: str = ""  # what went wrong on the server's side, for people
+    used: float = field(default_factory=time.monotonic)
+
+    def __post_init__(self) -> None:
+        self.table = self.new_table()
+        self.bots: dict[int, Bot] = {}
+        self.advice: dict[tuple[int, int], list[dict[str, Any]]] = {}  # (seat, turn) -> options
+        self.reviews: dict[int, dict[int, dict[str, Any]]] = {}  # seat -> turn -> judgement
+        self._ended: list[dict[str, Any]] = []  # events of games that are over
+        for index, seat in enumerate(self.seats):
+            if seat.kind == "bot":
+                self.bots[index] = bot_of(seat.level)
+
+    def new_table(self) -> Table:
+        """The table as it is dealt, before the first decision."""
+        setup = self.setup
+        shipped = setup.deck_name in cards.DECK_NAMES
+        deck = setup.deck_name if shipped else np.array(setup.deck)
+        table = Table(len(self.seats), setup.rules, deck, setup.games)
+        table.deal(self.seed)
+        return table
+
+    # --- seats ---
+
+    def seat_of(self, token: str) -> int:
+        """The seat that a token holds. Raises Refused 403."""
+        told = hash_of(token)
+        for index, seat in enumerate(self.seats):
+            if seat.token and hmac.compare_digest(seat.token, told):
+                return index
+        raise Refused(403, "this token holds no seat at this table")
+
+    def take_seat(self, index: int, name: str = "") -> str:
+        """Somebody sits down; the token that holds the seat from now on."""
+        seat, token = self.seats[index], secrets.token_urlsafe(24)
+        seat.token = hash_of(token)
+        seat.name = name or seat.name
+        self.changed()
+        return token
+
+    def join(self, invite: str, name: str) -> tuple[int, str]:
+        """The first free seat and its token. Raises Refused."""
+        if not hmac.compare_digest(self.invite.encode(), invite.encode()):
+            raise Refused(403, "this invitation is not for this table")
+        free = [index for index, seat in enumerate(self.seats) if seat.free]
+        if not free:
+            raise Refused(409, "all seats of this table are taken")
+        return free[0], self.take_seat(free[0], name)
+
+    def give_to_bot(self, index: int, level: str) -> None:
+        """A bot takes a seat that nobody has taken. Raises Refused."""
+        if not 0 <= index < len(self.seats):
+            raise Refused(422, f"seat: should be 0 to {len(self.seats) - 1}")
+        if not self.seats[index].free:
+            raise Refused(409, f"seat {index} is taken")
+        self.seats[index] = _bot_seat(level, self.seats)
+        self.bots[index] = bot_of(level)
+        self.changed()
+
+    # --- playing ---
+
+    def turn(self, seat: int) -> int:
+        """How many decisions the seat has made in this match."""
+        return sum(who == seat for who, _ in self.table.decisions)
+
+    def view(self, seat: int) -> View:
+        """What a seat knows, for a bot or the coach in another thread: it looks into nothing that
+        changes."""
+        return View.of(self.table.games, self.table.decks, seat, self.setup.deck_name)
+
+    def generator(self, seat: int, turn: int, *what: int) -> np.random.Generator:
+        """Where a bot's or (`what`) the coach's chance comes from: again the same when asked so."""
+        return np.random.default_rng([self.seed, seat, turn, *what])
+
+    def move(self, seat: int, turn: int, action: int) -> None:
+        """A person's decision. Raises Refused, and changes nothing, for one that is not due."""
+        due = self.turn(seat)
+        if turn < due:
+            raise Refused(409, "this decision has been made already")
+        if turn > due or seat not in self.table.deciders():
+            raise Refused(409, "it is not your turn to decide")
+        if action not in self.table.legal(seat):
+            raise Refused(422, f"action {action} is not legal; legal: {self.table.legal(seat)}")
+        self.act(seat, action)
+
+    def act(self, seat: int, action: int) -> None:
+        self.table.act(seat, action)
+        self.changed()
+
+    def changed(self) -> None:
+        self.version += 1
+        self.used = time.monotonic()
+
+    def tell(self) -> None:
+        """Wake up everybody who waits for news."""
+        news, self.news = self.news, asyncio.Event()
+        news.set()
+
+    @property
+    def idle(self) -> bool:
+        return not self.thinking and not self.waiting
+
+    # --- telling ---
+
+    @property
+    def names(self) -> list[str]:
+        return [seat.name for seat in self.seats]
+
+    def events(self) -> list[dict[str, Any]]:
+        """All that everybody saw, in order, as the page shows it."""
+        ended = sum(event["kind"] == "end" for event in self._ended)
+        told: list[dict[str, Any]] = []
+        for kind, *rest in telling.events(self.table):
+            if kind == "deal":
+                game = rest[0]
+            if game <= ended:
+                continue  # told already
+            told.append(event(kind, rest, self.names, self.setup.rules, self.setup.deck))
+            if kind == "end":
+                self._ended += told
+                told = []
+        return self._ended + told
+
+    def state(self, seat: int, since: int | None) -> dict[str, Any]:
+        """What a seat's page needs; events from number `since` on, or those of the running game.
+
+        Of cards it holds nothing but the seat's view and what lies open.
+        """
+        table, view = self.table, self.view(seat)
+        game, players = view.game, view.players
+        events = self.events()
+        first = max(i for i, told in enumerate(events) if told["kind"] == "deal")
+        start = first if since is None or not 0 <= since <= len(events) else since
+        over = table.over
+        told: dict[str, Any] = {
+            "id": self.id,
+            "version": self.version,
+            "seat": seat,
+            "turn": self.turn(seat),
+            "rules": self.setup.rules,
+            "direction": DIRECTION[self.setup.rules],
+            "deck": self.setup.deck_name,
+            "coach": self.setup.coach,
+            "seats": [
+                {"name": s.name, "kind": s.kind, "level": s.level, "free": s.free}
+                for s in self.seats
+            ],
+            "invite": self.invite if any(s.free for s in self.seats) else None,
+            "trouble": self.trouble,
+            "phase": view.phase,
+            "waits_for": table.deciders(),
+            "hand": view.hand,
+            "picked": int(game["picks"][seat]) if game["picks"][seat] != NO_CARD else None,
+            "legal": view.legal if seat in table.deciders() else [],
+            "card": view.card,
+            "hand_sizes": game["hand_sizes"][:players].tolist(),
+            "pile_sizes": game["pile_sizes"][:players].tolist(),
+            "known_hand": view.known_hand,
+            "returned": view.returned,
+            "scores": view.scores,
+            "round": int(game["round"]) + (view.phase != "over"),
+            "match": {
+                "game": int(game["match_game"]),
+                "of": int(game["match_games"]),
+                "points": table.scores(),
+            },
+            "over": over,
+            "events_from": start,
+            "events": events[start:],
+        }
+        if since is None:
+            told["cards"] = self.setup.deck
+        if over:
+            told["ranks"], told["winners"] = table.ranks(), table.winners()
+        return told
+
+    def records(self) -> list[dict[str, Any]]:
+        """The finished games; their deals stay secret while the match goes on."""
+        told = self.table.records(self.id if self.setup.games > 1 else None)
+        return [{**one, "deck": {**one["deck"], "name": self.setup.deck_name}} for one in told]
+
+    # --- keeping ---
+
+    def to_dict(self) -> dict[str, Any]:
+        setup = self.setup
+        return {
+            "format": FORMAT,
+            "id": self.id,
+            "created": self.created,
+            "rules": setup.rules,
+            "deck": {"name": setup.deck_name, "cards": setup.deck},
+            "games": setup.games,
+            "coach": setup.coach,
+            "seed": self.seed,
+            "invite": self.invite,
+            "seats": [vars(seat) for seat in self.seats],
+            "decisions": self.table.decisions,
+        }
+
+    @classmethod
+    def from_dict(cls, told: dict[str, Any]) -> Room:
+        """A room as its file tells it. Raises ValueError, KeyError, TypeError for what is none."""
+        if told["format"] != FORMAT:
+            raise ValueError(f"the format is not {FORMAT}")
+        deck = tuple(map(tuple, told["deck"]["cards"]))
+        setup = Setup(told["rules"], told["deck"]["name"], deck, told["games"], told["coach"])
+        seats = [Seat(**seat) for seat in told["seats"]]
+        seed = check_seed(told["seed"])
+        room = cls(told["id"], setup, seats, seed, told["invite"], told["created"])
+        for seat, action in told["decisions"]:
+            room.table.act(seat, action)
+        return room
+
+
+def event(kind: str, rest: list[Any], names: list[str], rules: str, deck: Any) -> dict[str, Any]:
+    """An event of `telling.events` as JSON, with a sentence where one helps."""
+    if kind == "deal":
+        return {"kind": kind, "game": rest[0], "rows": rest[1]}
+    if kind == "reveal":
+        return {"kind": kind, "round": rest[0], "cards": rest[1]}
+    if kind == "place":
+        seat, number, row, took = rest[0]
+        text = tell_placement(rest[0], names[seat], rules, deck)
+        return {
+            "kind": kind, "seat": seat, "number": number, "row": row, "taken": took, "text": text
+        }  # fmt: skip
+    record = rest[0]
+    return {
+        "kind": kind,
+        "game": record["match"]["game"],
+        "of": record["match"]["of"],
+        "scores": record["scores"],
+        "points_before": record["match"]["points_before"],
+        "winners": record["winners"],
+    }
+
+
+class Rooms:
+    """All rooms of a folder: those in use in memory, the others in their files.
+
+    FOLDER/tables/ID.json   setup, seats, decisions
+    FOLDER/games/ID.jsonl   the finished games as records
+    """
+
+    def __init__(self, folder: Path, seed: int | None = None) -> None:
+        self.folder = folder
+        self.rooms: dict[str, Room] = {}
+        self._seeds = np.random.default_rng(seed) if seed is not None else None
+        for name in ("tables", "games"):
+            (folder / name).mkdir(parents=True, exist_ok=True)
+
+    def new(self, told: dict[str, Any]) -> tuple[Room, int, str]:
+        """A new table, the first person's seat and its token. Raises Refused."""
+        known = {"rules", "deck", "games", "coach", "seats"}
+        if unknown := sorted(set(told) - known):
+            raise Refused(422, f"{records.short(unknown[0])} is not known")
+        setup, seats = Setup.read(told), read_seats(told.get("seats"))
+        self._make_room()
+        seed = secrets.randbelow(2**63)
+        if self._seeds is not None:
+            seed = int(self._seeds.integers(2**63))
+        name = hashlib.sha256(secrets.token_bytes(32)).digest()[:10]
+        room = Room(_base32(name), setup, seats, seed, secrets.token_urlsafe(12), time.time())
+        seat = next(index for index, one in enumerate(seats) if one.kind == "human")
+        token = room.take_seat(seat)
+        self.rooms[room.id] = room
+        return room, seat, token
+
+    def get(self, name: str) -> Room:
+        """A room by its id. Raises Refused 404."""
+        room = self.rooms.get(name)
+        if room is None:
+            if not _ID.fullmatch(name):
+                raise Refused(404, "there is no such table")
+            room = self._load(name)
+            self._make_room()
+            self.rooms[name] = room
+        room.used = time.monotonic()
+        return room
+
+    def _load(self, name: str) -> Room:
+        path = self.folder / "tables" / f"{name}.json"
+        try:
+            told = json.loads(path.read_text(encoding="utf-8"))
+        except FileNotFoundError:
+            raise Refused(404, "there is no such table") from None
+        except (OSError, ValueError) as error:
+            raise Refused(500, f"this table's file cannot be read: {error}") from None
+        try:
+            return Room.from_dict(told)
+        except (ValueError, KeyError, TypeError) as error:
+            raise Refused(500, f"this table's file is damaged: {error}") from None
+
+    def _make_room(self) -> None:
+        """Let go of rooms that nobody uses; their files stay. Raises Refused 503."""
+        if len(self.rooms) < MAX_ROOMS:
+            return
+        idle = sorted((room for room in self.rooms.values() if room.idle), key=lambda r: r.used)
+        if not idle:
+            raise Refused(503, "too many tables are in play; try again later")
+        for room in idle[: MAX_ROOMS // 10]:
+            del self.rooms[room.id]
+
+    def snapshot(self, room: Room) -> tuple[Path, str, Path | None, list[dict[str, Any]]]:
+        """What `write` needs, taken at once, so that it may write in another thread."""
+        finished = room.records()
+        table = self.folder / "tables" / f"{room.id}.json"
+        game = self.folder / "games" / f"{room.id}.jsonl"
+        return table, json.dumps(room.to_dict()), game if finished else None, finished
+
+
+def write(table: Path, text: str, game: Path | None, finished: list[dict[str, Any]]) -> None:
+    """Write a snapshot of a room; each file is whole, the old or the new one."""
+    if game is not None:
+        records.write_records(game, finished)
+    with open_whole(table) as file:
+        file.write(text)
+
+
+def hash_of(token: str) -> str:
+    """What is kept of a token: enough to know it again, not to use it."""
+    return hashlib.sha256(token.encode("utf-8", "surrogatepass")).hexdigest()
+
+
+def _base32(data: bytes) -> str:
+    import base64
+
+    return base64.b32encode(data).decode().lower()
+
+
+def replay_frames(record: dict[str, Any], game: int = 1) -> dict[str, Any]:
+    """A record for the replay page: its events, and what each seat holds before each round.
+
+    Raises RecordError for a record that the rules do not allow.
+    """
+    replayed = records.replay(record, game)
+    deck, players, rules = record["deck"]["cards"], record["players"], record["rules"]
+    names = [f"seat {seat}" for seat in range(players)]
+    decks = records.kernel_deck(tuple(map(tuple, deck)))
+    follower = records.Follower(game, rules, players, decks)
+    follower.deal(record["draw_piles"], record["rows"])
+    events = [event("deal", [record["match"]["game"], record["rows"]], names, rules, deck)]
+    hands: list[dict[str, Any]] = []
+    for number, told in enumerate(record["rounds"], start=1):
+        where = f"round {number}"
+        hands.append(
+            {
+                "hands": [follower.hand(seat) for seat in range(players)],
+                "pile_sizes": follower.game["pile_sizes"][:players].tolist(),
+            }
+        )
+        follower.play(told["cards"], where, [])
+        for placement in told["placements"]:
+            follower.put(placement, where, [])
+        follower.end_round(where)
+        for kind, *rest in telling.game_events([told]):
+            rest = [number, *rest[1:]] if kind == "reveal" else rest
+            events.append(event(kind, rest, names, rules, deck))
+    events.append(event("end", [record], names, rules, deck))
+    return {
+        **replayed.summary(),
+        "direction": DIRECTION[rules],
+        "cards": deck_cards(decks[0]),
+        "names": names,
+        "events": events,
+        "hands": hands,
+    }

@@ -1,0 +1,105 @@
+// What the coach says: advice before a move, its cost after it, and the review of a match.
+import { call } from "./api.js";
+import { el, plural, svg } from "./dom.js";
+
+const percent = (share) => `${Math.round(100 * share)} %`;
+const what = (option) => (option.row === null ? `card ${option.card}` : `row ${option.row}`);
+
+export function adviceTable(told, direction) {
+  return el("div", { class: "scroll" }, el("table", { id: "advice" },
+    el("thead", {}, el("tr", {}, el("th", {}, "Choice"), el("th", { class: "figure" }, "Points"), el("th", {}, "Wins"), el("th", {}, "Why"))),
+    el("tbody", {}, told.options.map((option) => el("tr", { class: option.choice ? "best" : "" },
+      el("th", { scope: "row" }, what(option), option.choice ? el("span", { class: "unseen" }, " (best)") : null),
+      el("td", { class: "figure" }, option.points.toFixed(1)),
+      el("td", {}, percent(option.win_share), meter(option.win_share)),
+      el("td", {}, el("ul", {}, option.why.map((line) => el("li", {}, line)))))))),
+  el("p", { class: "note" }, `Points: expected at the end of this game (${direction}). Wins: expected share of the victory. ${told.basis}`));
+}
+
+function meter(share) {
+  const inner = el("i");
+  inner.style.width = `${Math.round(100 * share)}%`;
+  return el("span", { class: "meter", "aria-hidden": "true" }, inner);
+}
+
+export function costSentence(told) {
+  const played = told.options.find((option) => option.action === told.action);
+  const best = told.options.find((option) => option.choice);
+  if (played === best) return `${capital(what(played))} was the best choice.`;
+  const wins = 100 * told.cost.win_share;
+  if (wins < 0.5) return `${capital(what(played))} was as good as ${what(best)}.`;
+  const points = told.cost.points >= 0.05 ? ` and ${told.cost.points.toFixed(1)} points` : "";
+  return `${capital(what(played))} cost ${wins.toFixed(wins < 3 ? 1 : 0)} % of the victory${points} against ${what(best)}.`;
+}
+
+const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+export async function reviewPage(root, path, token, id) {
+  const state = await call(path, { token });
+  const show = async (seat) => {
+    body.replaceChildren(el("p", { role: "status" }, "The coach goes through the decisions …"));
+    try {
+      const { decisions, basis } = await call(`${path}/review?seat=${seat}`, { token });
+      body.replaceChildren(...drawReview(decisions, state, seat, basis, `#/replay/${id}/${token}`));
+    } catch (error) {
+      body.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
+    }
+  };
+  const body = el("div");
+  const choice = el("select", { id: "seat", onchange: (e) => show(Number(e.target.value)) },
+    state.seats.map((seat, index) => el("option", { value: index, selected: index === state.seat },
+      seat.name + (index === state.seat ? " (you)" : ""))));
+  root.replaceChildren(el("h1", {}, "Review"),
+    el("p", { class: "bar" }, el("label", { class: "bar" }, "Seat", state.over ? choice : state.seats[state.seat].name),
+      el("a", { href: `#/table/${id}/${token}` }, "Back to the table")), body);
+  await show(state.seat);
+}
+
+function drawReview(decisions, state, seat, basis, replay) {
+  if (!decisions.length) return [el("p", {}, "Nothing has been decided yet.")];
+  const worst = decisions.map((told, index) => ({ told, index })).filter(({ told }) => told.cost.win_share >= 0.005)
+    .sort((a, b) => b.told.cost.win_share - a.told.cost.win_share || b.told.cost.points - a.told.cost.points).slice(0, 3);
+  const total = decisions.reduce((all, told) => all + told.cost.win_share, 0);
+  const free = decisions.filter((told) => told.cost.win_share < 0.005).length;
+  const when = (told) => `${state.match.of > 1 ? `game ${told.game}, ` : ""}round ${told.round}`;
+  return [
+    el("p", {}, `${plural(decisions.length, "decision")}, ${free} of them as good as the best; the others cost ${percent(total)} of a victory together.`),
+    el("h2", {}, "Chances to win"),
+    graph(decisions, worst.map(({ index }) => index), state, seat),
+    el("h2", {}, worst.length ? "The three worst moves" : "No move cost anything worth naming"),
+    el("ol", { id: "worst" }, worst.map(({ told }) => el("li", {},
+      `${capital(when(told))}: ${costSentence(told)} `, state.over
+        ? el("a", { href: `${replay}/${told.game}/${told.round}` }, "See it") : "",
+      el("details", {}, el("summary", {}, "All choices"), adviceTable({ options: told.options, basis: "" }, state.direction))))),
+    el("p", { class: "note" }, `The chances are the coach's estimates before each decision. ${basis}`),
+  ];
+}
+
+function graph(decisions, worst, state, seat) {
+  const width = 760, height = 240, left = 46, right = 12, top = 12, low = 30;
+  const shares = decisions.map((told) => told.win_share);
+  const ends = state.over ? [...shares, state.winners.includes(seat) ? 1 / state.winners.length : 0] : shares;
+  const x = (index) => left + (index * (width - left - right)) / Math.max(1, ends.length - 1);
+  const y = (share) => top + (1 - share) * (height - top - low);
+  const words = `Chance to win: ${percent(shares[0])} at first, lowest ${percent(Math.min(...shares))}, highest ${percent(Math.max(...shares))}`
+    + (state.over ? `, ${percent(ends.at(-1))} in the end.` : ".");
+  const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "graph", role: "img", "aria-label": words });
+  for (const share of [0, 0.25, 0.5, 0.75, 1]) {
+    node.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share), y2: y(share) }),
+      svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share)));
+  }
+  let last = "";
+  decisions.forEach((told, index) => {
+    const name = `${told.game}.${told.round}`;
+    if (name !== last && (told.round % 4 === 1 || told.round === 1)) {
+      node.append(svg("text", { x: x(index), y: height - 10, "text-anchor": "middle" }, `round ${told.round}`));
+    }
+    last = name;
+  });
+  node.append(svg("polyline", { class: "line", points: ends.map((share, index) => `${x(index)},${y(share)}`).join(" ") }));
+  ends.forEach((share, index) => {
+    if (worst.includes(index)) node.append(svg("path", { class: "worst", d: `M${x(index)} ${y(share) - 8}l8 14h-16z` }));
+    else node.append(svg("circle", { class: "point", cx: x(index), cy: y(share), r: 3 }));
+  });
+  return node;
+}

@@ -1,0 +1,114 @@
+// The first page: a new table, the tables of this browser, and joining one by its link.
+import { call, info } from "./api.js";
+import { el, kept } from "./dom.js";
+
+export const deckOf = (name) => {
+  const own = kept.get("deck", null);
+  return name === "own" && own ? { name: own.name, cards: own.cards } : name;
+};
+
+const ownDeckReady = () => {
+  const own = kept.get("deck", null);
+  return own && own.cards?.length === 110 && own.cards.every((heads) => heads.some(Boolean)) ? own : null;
+};
+
+/** Make a table and go there. */
+export async function start(setup) {
+  const made = await call("api/tables", { body: setup });
+  remember({ id: made.id, token: made.token, seat: made.seat, setup });
+  location.hash = `#/table/${made.id}/${made.token}`;
+}
+
+export function remember(table) {
+  const others = kept.get("tables", []).filter((one) => one.token !== table.token);
+  kept.set("tables", [{ ...table, when: Date.now() }, ...others].slice(0, 12));
+}
+
+function select(id, choices, chosen) {
+  return el("select", { id, name: id }, choices.map(([value, text]) =>
+    el("option", { value, selected: value === chosen }, text)));
+}
+
+export async function home(root) {
+  const known = await info();
+  const last = kept.get("setup", { players: 4, rules: "base", deck: "balanced", games: 1, coach: true, name: "" });
+  const strongest = known.levels.map((level) => level.name).includes("champion") ? "champion" : known.levels.at(-1).name;
+  const own = ownDeckReady();
+  const kinds = [...known.levels.map((level) => [level.name, `${level.title} – ${level.about}`]), ["human", "A person, by link"]];
+  const seats = el("div", { class: "fields" });
+  const levels = last.levels ?? [];
+  const all = select("all", kinds.slice(0, -1), last.all ?? strongest);
+
+  const drawSeats = () => {
+    const players = Number(form.elements.players.value);
+    const now = [...seats.querySelectorAll("select")].map((one) => one.value);
+    seats.replaceChildren(...Array.from({ length: players - 1 }, (_, index) => el("label", {}, `Seat ${index + 1}`,
+      select(`seat${index + 1}`, kinds, now[index] ?? levels[index] ?? all.value))));
+  };
+  all.addEventListener("change", () => {
+    for (const one of seats.querySelectorAll("select")) if (one.value !== "human") one.value = all.value;
+  });
+
+  const form = el("form", { class: "panel", "aria-label": "New table" },
+    el("h2", {}, "New table"),
+    el("div", { class: "fields" },
+      el("label", {}, "Players", select("players", Array.from({ length: 9 }, (_, i) => [String(i + 2), String(i + 2)]), String(last.players))),
+      el("label", {}, "Opponents", all),
+      el("label", {}, "Rules", select("rules", known.rules.map((one) => [one.name, `${one.name} – ${one.direction}`]), last.rules)),
+      el("label", {}, "Deck", select("deck", [...known.decks.map((name) => [name, name]),
+        ...(own ? [["own", `own deck: ${own.name}`]] : [])], last.deck === "own" && !own ? "balanced" : last.deck)),
+      el("label", {}, "Games", el("input", { type: "number", name: "games", min: 1, max: known.max_match, value: last.games })),
+      el("label", {}, "Your name", el("input", { type: "text", name: "name", maxlength: known.max_name, value: last.name,
+        autocomplete: "nickname", placeholder: "Player 1" })),
+      el("label", { class: "tick" }, el("input", { type: "checkbox", name: "coach", checked: last.coach }), "With the coach")),
+    el("details", {}, el("summary", {}, "Seat by seat"), seats),
+    el("p", {}, el("button", { class: "main", type: "submit" }, "Start")),
+    el("p", { class: "bad", role: "alert" }));
+  form.addEventListener("change", (event) => { if (event.target.name === "players") drawSeats(); });
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    const value = (name) => form.elements[name].value;
+    const levelsNow = [...seats.querySelectorAll("select")].map((one) => one.value);
+    kept.set("setup", { players: Number(value("players")), rules: value("rules"), deck: value("deck"), games: Number(value("games")),
+      coach: form.elements.coach.checked, name: value("name"), all: all.value, levels: levelsNow });
+    try {
+      await start({
+        rules: value("rules"), deck: deckOf(value("deck")), games: Number(value("games")), coach: form.elements.coach.checked,
+        seats: [{ kind: "human", name: value("name") }, ...levelsNow.map((level) =>
+          level === "human" ? { kind: "human" } : { kind: "bot", level })],
+      });
+    } catch (error) {
+      form.querySelector("[role=alert]").textContent = error.message;
+    }
+  });
+  drawSeats();
+
+  const tables = kept.get("tables", []);
+  root.replaceChildren(
+    el("h1", {}, "6 nimmt! Baron Oxx"),
+    el("p", {}, "All choose a card in secret; cards go, from the lowest number to the highest, to a row that ends in one of their colors. Who fills a row takes it. ",
+      el("a", { href: "#/rules" }, "The rules")),
+    form,
+    tables.length ? el("section", { class: "panel" }, el("h2", {}, "Your tables"), el("ul", {}, tables.map((table) =>
+      el("li", {}, el("a", { href: `#/table/${table.id}/${table.token}` },
+        `${table.setup?.rules ?? "a table"}, ${table.setup ? `${table.setup.seats.length} players` : "joined by link"}, ${new Date(table.when).toLocaleString()}`))))) : "");
+}
+
+export async function join(root, [id, invite]) {
+  const before = kept.get("tables", []).find((table) => table.id === id);
+  const name = el("input", { type: "text", name: "name", maxlength: 20, autocomplete: "nickname", value: kept.get("setup", {}).name ?? "" });
+  const form = el("form", { class: "panel" }, el("label", {}, "Your name", name),
+    el("p", {}, el("button", { class: "main", type: "submit" }, "Take a seat")), el("p", { class: "bad", role: "alert" }));
+  form.addEventListener("submit", async (event) => {
+    event.preventDefault();
+    try {
+      const made = await call(`api/tables/${encodeURIComponent(id)}/join`, { body: { invite, name: name.value } });
+      remember({ id: made.id, token: made.token, seat: made.seat });
+      location.hash = `#/table/${made.id}/${made.token}`;
+    } catch (error) {
+      form.querySelector("[role=alert]").textContent = error.message;
+    }
+  });
+  root.replaceChildren(el("h1", {}, "You are invited to a table"), form, before
+    ? el("p", {}, "This browser holds a seat there already: ", el("a", { href: `#/table/${id}/${before.token}` }, "go to it"), ".") : "");
+}

@@ -1,0 +1,379 @@
+// A seat at a table: shows what the server tells, sends what the person chooses.
+import { call } from "./api.js";
+import { Model, glide, rows, shown, standings } from "./board.js";
+import { card, download, el, inWords, kept, say, sleep } from "./dom.js";
+import { start } from "./home.js";
+import { adviceTable, costSentence, reviewPage } from "./coach.js";
+
+const PACES = [["0", "at once"], ["250", "fast"], ["550", "normal"], ["1100", "slow"]];
+
+export async function play(root, [id, token, page], signal) {
+  const path = `api/tables/${encodeURIComponent(id)}`;
+  if (page === "review") return reviewPage(root, path, token, id);
+  const seat = new SeatPage(root, path, id, token, signal);
+  await seat.begin();
+}
+
+class SeatPage {
+  constructor(root, path, id, token, signal) {
+    Object.assign(this, { root, path, id, token, signal });
+    this.state = null;
+    this.model = null;
+    this.queue = []; // events still to be shown
+    this.showing = false;
+    this.sending = false;
+    this.fault = "";
+    this.advice = null; // {turn, options, basis}
+    this.judgement = ""; // what the last move cost
+    this.coachOpen = kept.get("coachOpen", false);
+    this.log = [];
+  }
+
+  async begin() {
+    const state = await this.ask("");
+    this.state = state;
+    this.cards = state.cards;
+    this.model = new Model(this.cards, state.seats.length, state.rules);
+    this.told = state.events_from + state.events.length;
+    for (const event of state.events) this.take(event);
+    this.game = el("div", { class: "game" });
+    this.root.replaceChildren(el("h1", { class: "unseen" }, "The table"), this.game);
+    this.draw();
+    this.onKey = (event) => this.key(event);
+    document.addEventListener("keydown", this.onKey, { signal: this.signal });
+    document.addEventListener("visibilitychange", () => this.seen?.(), { signal: this.signal });
+    this.focusChoice();
+    this.refreshCoach();
+    if (!state.over) this.follow();
+  }
+
+  ask(query) {
+    return call(`${this.path}${query}`, { token: this.token, signal: this.signal });
+  }
+
+  /** Listen for news until the match is over or the page is left. */
+  async follow() {
+    let wait = 500;
+    while (!this.signal.aborted && !this.state.over) {
+      if (document.hidden) await new Promise((seen) => { this.seen = seen; }); // a browser has few connections
+      try {
+        const state = await this.ask(`?version=${this.state.version}&since=${this.told}`);
+        wait = 500;
+        if (this.fault) { this.fault = ""; }
+        await this.update(state);
+      } catch (error) {
+        if (this.signal.aborted) return;
+        this.fault = error.status && error.status < 500 ? error.message : "The connection is lost; trying again …";
+        this.draw();
+        if (error.status && error.status < 500) return;
+        await sleep(wait);
+        wait = Math.min(8000, wait * 2);
+      }
+    }
+  }
+
+  async update(state) {
+    if (state.version < this.state.version) return;
+    const due = this.state.turn !== state.turn || this.state.phase !== state.phase;
+    this.state = state;
+    if (due) this.advice = null;
+    const fresh = Math.max(0, this.told - state.events_from);
+    this.queue.push(...state.events.slice(fresh));
+    this.told = Math.max(this.told, state.events_from + state.events.length);
+    if (this.queue.length) this.showEvents();
+    else {
+      this.draw();
+      this.refreshCoach();
+    }
+  }
+
+  async showEvents() {
+    if (this.showing) return;
+    this.showing = true;
+    while (this.queue.length && !this.signal.aborted) {
+      const event = this.queue.shift();
+      const pace = this.hurry || document.hidden ? 0 : Number(kept.get("pace", "550"));
+      await glide(this.root, () => { this.take(event); this.draw(); }, pace, event);
+      if (this.model.said) say(this.model.said);
+      if (event.kind === "end" && !this.state.over) await this.pauseAfterGame();
+      else if (pace) await sleep(event.kind === "reveal" ? pace : pace * 0.6);
+    }
+    this.hurry = false;
+    this.showing = false;
+    this.draw();
+    this.focusChoice();
+    this.refreshCoach();
+    if (this.canChoose) say(this.prompt());
+  }
+
+  take(event) {
+    this.model.apply(event);
+    if (event.kind === "deal") this.log = [];
+    if (event.kind === "reveal") this.log.push({ round: event.round });
+    if (event.kind === "place") this.log.push({ text: event.text });
+  }
+
+  pauseAfterGame() {
+    return new Promise((goOn) => {
+      this.between = goOn;
+      this.draw();
+      document.getElementById("go-on")?.focus();
+      this.signal.addEventListener("abort", goOn);
+    }).then(() => { this.between = null; });
+  }
+
+  // --- choosing ---
+
+  get canChoose() {
+    return !this.showing && !this.sending && !this.between && this.state.legal.length > 0;
+  }
+
+  async choose(action) {
+    if (!this.canChoose || !this.state.legal.includes(action)) return;
+    this.sending = true;
+    this.fault = "";
+    const turn = this.state.turn;
+    this.draw();
+    try {
+      await call(`${this.path}/moves`, { token: this.token, body: { turn, action }, signal: this.signal });
+    } catch (error) {
+      if (this.signal.aborted) return;
+      // 409: it was made before, in another tab or by a request whose answer was lost
+      if (error.status !== 409) this.fault = error.status ? error.message : "The connection is lost; choose again.";
+    }
+    this.sending = false;
+    try {
+      await this.update(await this.ask(`?since=${this.told}`));
+      if (this.coachOpen) this.judge(turn);
+    } catch (error) {
+      if (!this.signal.aborted) this.fault = error.message;
+      this.draw();
+    }
+  }
+
+  key(event) {
+    if (event.ctrlKey || event.metaKey || event.altKey || event.target.matches("input, select, textarea")) return;
+    const digit = /^[0-9]$/.test(event.key) ? Number(event.key) : null;
+    if (digit !== null) {
+      if (this.state.phase === "card" && digit >= 1) this.choose(digit - 1);
+      if (this.state.phase === "row" && digit <= 4) this.choose(digit + 4);
+    } else if (event.key === "c" && this.state.coach) this.toggleCoach();
+    else if (event.key === "Escape" || event.key === "s") this.hurry = true;
+    else if (event.key === "ArrowRight" || event.key === "ArrowDown") this.step(1, event);
+    else if (event.key === "ArrowLeft" || event.key === "ArrowUp") this.step(-1, event);
+  }
+
+  step(by, event) {
+    const choices = [...this.game.querySelectorAll("button.pick:not(:disabled), button.row")];
+    if (!choices.length) return;
+    event.preventDefault();
+    const at = choices.indexOf(document.activeElement);
+    choices[(at + by + choices.length) % choices.length].focus();
+  }
+
+  focusChoice() {
+    if (!this.canChoose) return;
+    const active = document.activeElement;
+    if (active && active !== document.body && !this.game.contains(active) && active.id !== "main") return;
+    if (active?.closest?.(".coach, .log, .tools")) return;
+    this.game.querySelector("button.pick:not(:disabled), button.row")?.focus({ preventScroll: true });
+  }
+
+  // --- the coach ---
+
+  toggleCoach() {
+    this.coachOpen = !this.coachOpen;
+    kept.set("coachOpen", this.coachOpen);
+    this.draw();
+    this.refreshCoach();
+  }
+
+  async refreshCoach() {
+    if (!this.state.coach || !this.coachOpen || !this.canChoose) return;
+    if (this.advice?.turn === this.state.turn) return;
+    try {
+      const advice = await this.ask("/coach");
+      if (advice.turn !== this.state.turn) return;
+      this.advice = advice;
+      this.draw();
+    } catch { /* the table has gone on meanwhile */ }
+  }
+
+  async judge(turn) {
+    try {
+      const { decisions } = await this.ask("/review");
+      const told = decisions[turn];
+      if (!told) return;
+      this.judgement = costSentence(told, this.state.direction);
+      this.draw();
+      say(this.judgement);
+    } catch { /* not allowed, or left */ }
+  }
+
+  // --- drawing ---
+
+  names() {
+    return this.state.seats.map((seat, index) => (index === this.state.seat ? `${seat.name}` : seat.name));
+  }
+
+  prompt() {
+    const { state } = this;
+    if (state.phase === "row" && state.legal.length) {
+      return `Choose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`;
+    }
+    if (state.legal.length) return `Choose a card: ${state.hand.join(", ")}.`;
+    const waits = state.waits_for.map((seat) => state.seats[seat].name);
+    return waits.length ? `Waiting for ${waits.join(", ")}.` : "";
+  }
+
+  draw() {
+    const { state, model } = this;
+    const active = document.activeElement?.id;
+    const names = this.names();
+    const live = !this.showing && !this.between;
+    this.game.replaceChildren(
+      this.head(),
+      rows(model, this.canChoose && state.phase === "row" ? state.legal.map((a) => a - 4) : [],
+        (row) => this.choose(row + 4), this.rowHints()),
+      this.seats(names, live),
+      this.hand(names),
+      this.coach(),
+      this.logPanel(),
+    );
+    if (active) document.getElementById(active)?.focus({ preventScroll: true });
+    const list = this.game.querySelector(".log ol");
+    if (list) list.scrollTop = list.scrollHeight;
+  }
+
+  head() {
+    const { state, model } = this;
+    const over = state.over && !this.showing;
+    const says = this.fault || state.trouble || (this.showing ? model.said : over ? "" : this.prompt());
+    return el("section", { class: "head", "aria-label": "The game" },
+      el("span", {}, `${state.rules} · round ${Math.max(1, this.showing ? model.round : state.round)}`,
+        state.match.of > 1 ? ` · game ${model.game} of ${state.match.of}` : ""),
+      el("span", { class: "direction" }, state.direction[0].toUpperCase() + state.direction.slice(1)),
+      el("span", { class: "bar tools", style: null },
+        el("label", { class: "bar note" }, "Moves", el("select", { id: "pace", onchange: (e) => kept.set("pace", e.target.value) },
+          PACES.map(([value, text]) => el("option", { value, selected: value === kept.get("pace", "550") }, text)))),
+        this.showing && !this.between ? el("button", { id: "hurry", type: "button", onclick: () => { this.hurry = true; } }, "Skip") : null),
+      this.between ? this.betweenGames() : null,
+      over ? this.result() : el("p", { class: `says${this.fault || state.trouble ? " bad" : ""}` }, says || " "));
+  }
+
+  betweenGames() {
+    const { end } = this.model;
+    const total = end.scores.map((points, seat) => points + end.points_before[seat]);
+    return el("div", { class: "panel", role: "group", "aria-label": "Between two games" },
+      el("p", {}, `Game ${end.game} of ${end.of} is over.`),
+      el("table", {}, el("thead", {}, el("tr", {}, ["Player", "This game", "Match"].map((text) => el("th", {}, text)))),
+        el("tbody", {}, this.names().map((name, seat) => el("tr", {}, el("td", {}, name),
+          el("td", { class: "figure" }, end.scores[seat]), el("td", { class: "figure" }, total[seat]))))),
+      el("button", { id: "go-on", class: "main", type: "button", onclick: () => this.between?.() }, "Next game"));
+  }
+
+  result() {
+    const { state } = this;
+    const names = this.names();
+    const won = state.winners.includes(state.seat);
+    const text = won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
+      : `${state.winners.map((seat) => names[seat]).join(" and ")} won; you came in on place ${state.ranks[state.seat]}.`;
+    const setup = kept.get("tables", []).find((table) => table.token === this.token)?.setup;
+    return el("div", { class: "panel", role: "group", "aria-label": "The result" },
+      el("p", { class: "says", id: "result" }, text),
+      standings(names, state.match.points, state.ranks, state.direction, state.seat),
+      el("p", { class: "bar" },
+        el("a", { class: "button", href: `#/table/${this.id}/${this.token}/review` }, "Review the match"),
+        el("a", { class: "button", href: `#/replay/${this.id}/${this.token}` }, "Replay"),
+        el("button", { type: "button", id: "save", onclick: () => this.save() }, "Save the record"),
+        setup ? el("button", { class: "main", id: "again", type: "button", onclick: () => start(setup) }, "Play again") : null));
+  }
+
+  async save() {
+    download(`oxx-${this.id}.jsonl`, await call(`${this.path}/record`, { token: this.token, raw: true }), "application/x-ndjson");
+  }
+
+  seats(names, live) {
+    const { state, model } = this;
+    const before = state.match.points.map((points, seat) => points - (state.scores[seat] ?? 0));
+    return el("section", { class: "seats", "aria-label": "Players" }, state.seats.map((seat, index) => {
+      const points = live ? state.scores[index] : model.points[index];
+      const due = live && state.waits_for.includes(index);
+      const known = state.known_hand[index] ?? [];
+      const under = state.returned[index] ?? [];
+      return el("div", { class: `seat${index === state.seat ? " you" : ""}${due ? " due" : ""}`, "data-seat": index },
+        el("span", { class: "who" }, names[index], index === state.seat ? " (you)" : ""),
+        el("span", { class: "points" }, points, el("span", { class: "unseen" }, ` ${points === 1 ? "point" : "points"}`)),
+        el("span", { class: "has" },
+          el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[index] }, () => el("i"))),
+          ` hand ${state.hand_sizes[index]} · pile ${state.pile_sizes[index]} · taken ${model.taken[index]}`,
+          state.match.of > 1 ? ` · match ${before[index] + points}` : "",
+          under.length ? ` · under the pile: ${under.join(", ")}` : "",
+          known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
+          due && index !== state.seat ? (seat.free ? " · seat is free" : seat.kind === "bot" ? " · thinking" : " · choosing") : ""),
+        seat.free ? el("span", { class: "has bar" }, this.inviteButtons(index)) : null);
+    }));
+  }
+
+  inviteButtons(index) {
+    const link = `${location.origin}${location.pathname}#/join/${this.id}/${this.state.invite}`;
+    return [
+      el("a", { class: "invite", href: link, target: "_blank", rel: "noopener" }, "Invitation"),
+      el("button", { type: "button", id: `copy-${index}`, onclick: async (event) => {
+        try { await navigator.clipboard.writeText(link); event.target.textContent = "Copied"; }
+        catch { prompt("The link for the other player:", link); }
+      } }, "Copy link"),
+      el("button", { type: "button", id: `bot-${index}`, onclick: async () => {
+        try { await call(`${this.path}/seats`, { token: this.token, body: { seat: index, level: "careful" } }); }
+        catch (error) { this.fault = error.message; this.draw(); }
+      } }, "Give it to a bot"),
+    ];
+  }
+
+  hand(names) {
+    const { state, model } = this;
+    const can = this.canChoose && state.phase === "card";
+    const placing = this.showing || state.phase !== "card";
+    // A card chosen and not yet revealed stays visible apart; others' cards never come here.
+    const held = state.picked !== null ? [...state.hand, state.picked].sort((a, b) => a - b) : state.hand;
+    return el("section", { class: "hand", "aria-label": "Your hand" },
+      el("div", {}, el("h2", {}, can ? "Your hand: choose a card (keys 1–4)" : "Your hand"),
+        el("div", { class: "held" }, held.map((number) => {
+          const slot = state.hand.indexOf(number);
+          const told = this.advice?.turn === state.turn && this.coachOpen && state.phase === "card"
+            ? this.advice.options.find((option) => option.action === slot) : null;
+          const words = `${number}, ${inWords(this.cards[number - 1])}`;
+          return el("button", { class: `pick${number === state.picked ? " chosen" : ""}`, type: "button", id: `card-${number}`,
+            disabled: !can || slot < 0, "aria-label": `${can ? "Play " : ""}${words}${told ? `, ${Math.round(100 * told.win_share)} % wins${told.choice ? ", the coach's choice" : ""}` : ""}`,
+            onclick: () => this.choose(slot) },
+          card(number, this.cards[number - 1], { alt: "" }),
+          told ? el("small", { class: told.choice ? "bad" : "" }, `${told.choice ? "★ " : ""}${Math.round(100 * told.win_share)} %`) : null);
+        }), held.length ? null : el("span", { class: "note" }, "empty"))),
+      placing || model.shown.some((one) => !one.placed) ? shown(model, names) : null);
+  }
+
+  rowHints() {
+    if (!this.coachOpen || this.state.phase !== "row" || this.advice?.turn !== this.state.turn || !this.canChoose) return {};
+    return Object.fromEntries(this.advice.options.map((option) =>
+      [option.row, `${option.choice ? "★ " : ""}${Math.round(100 * option.win_share)} % wins`]));
+  }
+
+  coach() {
+    const { state } = this;
+    if (!state.coach || (state.over && !this.showing)) return null;
+    const told = this.advice?.turn === state.turn && this.canChoose ? this.advice : null;
+    return el("section", { class: "coach panel", "aria-label": "Coach" },
+      el("div", { class: "bar" }, el("button", { type: "button", id: "coach", "aria-expanded": String(this.coachOpen),
+        onclick: () => this.toggleCoach() }, this.coachOpen ? "Hide the coach (C)" : "Ask the coach (C)"),
+      this.coachOpen && this.judgement ? el("span", { id: "judgement" }, this.judgement) : null),
+      this.coachOpen && told ? adviceTable(told, state.direction) : null,
+      this.coachOpen && !told ? el("p", { class: "note" }, this.canChoose ? "The coach thinks …" : "The coach speaks when it is your turn.") : null);
+  }
+
+  logPanel() {
+    return el("details", { class: "log panel", open: kept.get("logOpen", false), ontoggle: (e) => kept.set("logOpen", e.target.open) },
+      el("summary", { id: "log" }, "What happened"),
+      el("ol", { tabindex: 0, "aria-label": "What happened" }, this.log.map((line) => line.round
+        ? el("li", { class: "round" }, `Round ${line.round}`) : el("li", {}, line.text))));
+  }
+}
