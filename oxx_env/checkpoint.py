@@ -20,8 +20,9 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from oxx_env.files import open_whole
+from oxx_env.foresight import FORESIGHT_VERSION, INPUT
 from oxx_env.forward import layers, weight_count
-from oxx_env.observe import OBS, OBSERVATION_VERSION
+from oxx_env.observe import OBSERVATION_VERSION
 from oxx_env.rules import ACTIONS
 
 FORMAT = "oxx-policy/1"
@@ -59,7 +60,8 @@ def save_checkpoint(
         "format": FORMAT,
         "architecture": {"hidden": hidden},
         "observation_version": OBSERVATION_VERSION,
-        "observation_size": OBS,
+        "foresight_version": FORESIGHT_VERSION,
+        "input_size": INPUT,
         "actions": ACTIONS,
         "sha256": hashlib.sha256(data).hexdigest(),
         **config,
@@ -81,7 +83,8 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     for key, want in (
         ("format", FORMAT),
         ("observation_version", OBSERVATION_VERSION),
-        ("observation_size", OBS),
+        ("foresight_version", FORESIGHT_VERSION),
+        ("input_size", INPUT),
         ("actions", ACTIONS),
     ):
         if config.get(key) != want:

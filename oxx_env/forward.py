@@ -3,7 +3,8 @@
 The network treats cards and rows as sets. Every (card, row) pair is scored by shared weights, cards
 pool over rows, the hand pools over cards; the six colours enter through sums over colours and the
 other seats through a mean, so that permuting colours, rows, hand slots or other seats permutes the
-output and nothing else. `oxx_env.network` is the same network in torch, for learning.
+output and nothing else. Its input is the observation and the foresight (`oxx_env.foresight`), in
+this order. `oxx_env.network` is the same network in torch, for learning.
 
 All weights lie in one float32 vector; `LAYERS` says where. A layer of `inputs` and `outputs` is
 stored as [inputs + 1, outputs], the last row being the bias.
@@ -17,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.foresight import INPUT, OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.jit import kernel, kernel_fma
 from oxx_env.observe import CARD_FIELDS, CARDS, OBS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, START
 from oxx_env.rules import ACTIONS, FIRST_ROW, HAND_SIZE, MAX_PLAYERS, N_COLORS, PASS, ROWS
@@ -29,7 +31,7 @@ UNSEEN_SCALARS = (0, 7, 8, 9, 10)
 CONTEXT_PIECES = ("phase", "rules", "table", "clock", "match")
 _PLAIN = 3 + 2 + 9 + 4 + 3  # entries of CONTEXT_PIECES, which come first in the observation
 CONTEXT = _PLAIN + len(UNSEEN_SCALARS) + len(SEAT_FIELDS) + SMALL
-CARD_IN = len(CARD_SCALARS) + SMALL
+CARD_IN = len(CARD_SCALARS) + len(SLOT_FIELDS) + SMALL
 ROW_IN = len(ROW_SCALARS) + SMALL
 
 
@@ -57,6 +59,7 @@ def layers(hidden: int) -> dict[str, Layer]:
         ("pair_card", CARD_IN, hidden),
         ("pair_row", ROW_IN, hidden),
         ("pair_pair", len(PAIR_FIELDS), hidden),
+        ("pair_option", len(OPTION_FIELDS), hidden),
         ("pair_context", hidden, hidden),
         ("pair", hidden, hidden),
         ("card_pool", 2 * hidden, hidden),
@@ -102,6 +105,9 @@ _ROWS, _ROW = START["rows"], len(ROW_FIELDS)
 _PAIRS, _PAIR = START["pairs"], len(PAIR_FIELDS)
 _SEATS, _SEAT = START["seats"], len(SEAT_FIELDS)
 _UNSEEN = START["unseen"]
+_OPTIONS, _OPTION = OBS, len(OPTION_FIELDS)
+_SLOTS, _SLOT = OBS + ROWS * len(OPTION_FIELDS), len(SLOT_FIELDS)
+_CARD_COLORS = len(CARD_SCALARS) + _SLOT  # where a card's sum over colours starts
 _CARD_SCALARS = np.array(CARD_SCALARS, np.int64)
 _ROW_SCALARS = np.array(ROW_SCALARS, np.int64)
 _UNSEEN_SCALARS = np.array(UNSEEN_SCALARS, np.int64)
@@ -173,7 +179,7 @@ def forward(w, hidden, obs, work, logits):
 
     w       float32 [weights], see `layers`
     hidden  width of the network
-    obs     float32 [OBS]
+    obs     float32 [INPUT], from `foresight.encode_input`
     work    float32, from `workspace`
     logits  float32 [ACTIONS], written; actions that the observation has no card or row for get 0
 
@@ -186,7 +192,8 @@ def forward(w, hidden, obs, work, logits):
     at_pair_card = at_context + (CONTEXT + 1) * hidden
     at_pair_row = at_pair_card + (CARD_IN + 1) * hidden
     at_pair_pair = at_pair_row + (ROW_IN + 1) * hidden
-    at_pair_context = at_pair_pair + (_PAIR + 1) * hidden
+    at_pair_option = at_pair_pair + (_PAIR + 1) * hidden
+    at_pair_context = at_pair_option + (_OPTION + 1) * hidden
     square = (hidden + 1) * hidden
     at_pair = at_pair_context + square
     at_card_pool = at_pair + square
@@ -257,7 +264,10 @@ def forward(w, hidden, obs, work, logits):
     for card in range(CARDS):
         for i in range(len(CARD_SCALARS)):
             work[s_card + card * CARD_IN + i] = obs[_CARDS + card * _CARD + _CARD_SCALARS[i]]
-        _zero(work, s_card + card * CARD_IN + len(CARD_SCALARS), SMALL)
+        at = s_card + card * CARD_IN + len(CARD_SCALARS)
+        for i in range(_SLOT):
+            work[at + i] = obs[_SLOTS + card * _SLOT + i] if card < HAND_SIZE else _ZERO
+        _zero(work, at + _SLOT, SMALL)
     for row in range(ROWS):
         for i in range(len(ROW_SCALARS)):
             work[s_row + row * ROW_IN + i] = obs[_ROWS + row * _ROW + _ROW_SCALARS[i]]
@@ -273,7 +283,7 @@ def forward(w, hidden, obs, work, logits):
                 color_in[0] = obs[_CARDS + card * _CARD + 3 + color]
                 color_in[1] = unseen
                 color_in[2] = in_hand
-                at = s_card + card * CARD_IN + len(CARD_SCALARS)
+                at = s_card + card * CARD_IN + _CARD_COLORS
                 _color_sum(w, at_card_color, color_in, 3, work, at)
         for row in range(ROWS):
             color_in[0] = obs[_ROWS + row * _ROW + 2 + color]
@@ -303,6 +313,10 @@ def forward(w, hidden, obs, work, logits):
                 work[s_pair + j] = work[s_pair_card + j] + work[s_pair_row + row * hidden + j]
             at = _PAIRS + (card * ROWS + row) * _PAIR
             _add(w, at_pair_pair, obs, at, _PAIR, work, s_pair, hidden)
+            if card == HAND_SIZE:
+                _add_bias(w, at_pair_option, _OPTION, work, s_pair, hidden)
+                at = _OPTIONS + row * _OPTION
+                _add(w, at_pair_option, obs, at, _OPTION, work, s_pair, hidden)
             _relu(work, s_pair, hidden)
             at = s_pairs + row * hidden
             _bias(w, at_pair, hidden, work, at, hidden)
@@ -395,9 +409,9 @@ def softmax(logits, legal, temperature, out):
 
 
 def score(weights: NDArray[np.float32], observations: Any) -> tuple[Any, Any]:
-    """Logits [N, ACTIONS] and values [N] of observations [N, OBS] (or one, [OBS])."""
+    """Logits [N, ACTIONS] and values [N] of inputs [N, INPUT] (or one, [INPUT])."""
     observations = np.ascontiguousarray(observations, np.float32)
-    flat = observations.reshape(-1, OBS)
+    flat = observations.reshape(-1, INPUT)
     hidden = hidden_of(len(weights))
     logits = np.zeros((len(flat), ACTIONS), np.float32)
     values = np.zeros(len(flat), np.float32)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from oxx_env.foresight import OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.forward import (
     CARD_SCALARS,
     CONTEXT_PIECES,
@@ -19,7 +20,7 @@ from oxx_env.forward import (
     layers,
     weight_count,
 )
-from oxx_env.observe import CARD_FIELDS, CARDS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, SLICES
+from oxx_env.observe import CARD_FIELDS, CARDS, OBS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, SLICES
 from oxx_env.rules import HAND_SIZE, MAX_PLAYERS, N_COLORS, ROWS
 
 
@@ -40,7 +41,7 @@ class OxxNetwork(nn.Module):
             self.add_module(layer.name, linear)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [N, ACTIONS] and values [N] of observations float32 [N, OBS].
+        """Logits [N, ACTIONS] and values [N] of inputs float32 [N, INPUT] (`foresight`).
 
         Logits of slots without a card are meaningless and must be masked.
         """
@@ -55,6 +56,10 @@ class OxxNetwork(nn.Module):
         pairs = piece("pairs", CARDS, ROWS, len(PAIR_FIELDS))
         seats = piece("seats", MAX_PLAYERS, len(SEAT_FIELDS))
         unseen = obs[:, SLICES["unseen"]]
+        options = obs[:, OBS : OBS + ROWS * len(OPTION_FIELDS)]
+        options = options.reshape(n, ROWS, len(OPTION_FIELDS))
+        slots = obs[:, OBS + ROWS * len(OPTION_FIELDS) :].reshape(n, HAND_SIZE, len(SLOT_FIELDS))
+        foresight = torch.nn.functional.pad(slots, (0, 0, 0, 1))  # the card being placed has none
 
         # Context.
         others = seats[:, 1:]
@@ -76,16 +81,17 @@ class OxxNetwork(nn.Module):
         card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)
         row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
         row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
-        card_in = torch.cat([cards[:, :, CARD_SCALARS].flatten(0, 1)[there], card_sum], 1)
+        card_in = torch.cat([cards[:, :, CARD_SCALARS], foresight], 2).flatten(0, 1)[there]
+        card_in = torch.cat([card_in, card_sum], 1)
         row_in = torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
 
         # Pairs, pooled over rows into cards, pooled over the hand.
+        placing = (there % CARDS == HAND_SIZE).nonzero()[:, 0]
+        where = game[placing]
         of_row = layer("pair_row")(row_in) + layer("pair_context")(context)[:, None]
-        first = (
-            layer("pair_card")(card_in)[:, None]
-            + of_row.index_select(0, game)
-            + layer("pair_pair")(pairs.flatten(0, 1)[there])
-        )
+        of_pair = layer("pair_pair")(pairs.flatten(0, 1)[there])
+        of_pair = of_pair.index_add(0, placing, layer("pair_option")(options[where]))
+        first = layer("pair_card")(card_in)[:, None] + of_row.index_select(0, game) + of_pair
         second = torch.relu(layer("pair")(torch.relu(first)))
         pool = torch.cat([second.mean(1), second.amax(1)], 1)
         token = torch.relu(
@@ -102,8 +108,6 @@ class OxxNetwork(nn.Module):
 
         # Scores.
         slots = layer("slot_score")(torch.relu(layer("slot")(in_hand) + hand[:, None]))
-        placing = (there % CARDS == HAND_SIZE).nonzero()[:, 0]
-        where = game[placing]
         place = (layer("place_card")(placed) + hand)[where][:, None]
         place = torch.relu(layer("place_pair")(second[placing]) + place)
         row_scores = layer("place_score")(place)[:, :, 0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 import json
 import os
 import shutil
@@ -9,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -17,14 +19,32 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env import engine, forward, observe  # noqa: E402
+from oxx_env import engine, foresight, forward, observe  # noqa: E402
 from oxx_env.bots.policy import PolicyBot, make_policy  # noqa: E402
 from oxx_env.checkpoint import CheckpointError, load_checkpoint, save_checkpoint  # noqa: E402
 from oxx_env.network import OxxNetwork  # noqa: E402
 from oxx_env.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
 from oxx_env.table import Table  # noqa: E402
 from training.config import PRESETS, Config  # noqa: E402
-from training.ppo import TERMINAL, UNFINISHED, gae, ppo_loss  # noqa: E402
+from training.pool import (  # noqa: E402
+    CAREFUL,
+    EXPECTED,
+    LEARNER,
+    MATCHES,
+    SEATS,
+    SHARE,
+    TALLIES,
+    Pool,
+    relative_share,
+)
+from training.ppo import (  # noqa: E402
+    TERMINAL,
+    UNFINISHED,
+    calibration,
+    divergence,
+    gae,
+    ppo_loss,
+)
 from training.selfplay import Collector  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
@@ -32,7 +52,7 @@ HIDDEN = 16
 
 
 def positions(games: int = 40, steps: int = 6) -> np.ndarray[Any, np.dtype[np.float32]]:
-    """Observations of random play over table sizes, rule sets and two decks."""
+    """Network inputs of random play over table sizes, rule sets and two decks."""
     rng = np.random.default_rng(0)
     decks = engine.stack_decks(["balanced", "two-color"])
     batch = engine.new_games(
@@ -44,15 +64,30 @@ def positions(games: int = 40, steps: int = 6) -> np.ndarray[Any, np.dtype[np.fl
     )
     who = np.zeros(10 * games, engine.PENDING)
     actions = np.zeros(10 * games, np.int64)
-    out = np.zeros((10 * games, observe.OBS), np.float32)
+    out = np.zeros((10 * games, foresight.INPUT), np.float32)
     found = []
     for _ in range(steps):
         n = engine.pending(batch, who)
-        observe.encode_pending(batch, decks, who, n, out)
+        foresight.encode_inputs(batch, decks, who, n, out)
         found.append(out[:n].copy())
         engine.random_actions(batch, decks, who, n, actions)
         engine.step(batch, decks, who, n, actions, True)
     return np.concatenate(found)
+
+
+def parts_of(inputs: Any) -> dict[str, Any]:
+    """The observation's pieces by name, then the foresight's, views into copies."""
+    found = dict(observe.pieces(inputs[:, : observe.OBS]))
+    at = observe.OBS
+    for piece in foresight.PIECES:
+        found[piece.name] = inputs[:, at : at + piece.size].reshape(-1, *piece.shape).copy()
+        at += piece.size
+    return found
+
+
+def together(parts: dict[str, Any]) -> Any:
+    """The inputs of `parts_of` again."""
+    return np.concatenate([part.reshape(len(part), -1) for part in parts.values()], axis=1)
 
 
 def network(seed: int = 0) -> OxxNetwork:
@@ -147,6 +182,121 @@ def test_the_same_seed_collects_the_same_batch() -> None:
     np.testing.assert_array_equal(first.rewards, second.rewards)
 
 
+def test_drift_is_zero_on_the_prior_itself_and_enters_the_loss_by_its_weight() -> None:
+    prior = torch.tensor([[0.5, 0.25, 0.25, 0.0]])
+    same = torch.log(torch.tensor([[0.5, 0.25, 0.25, 1e-9]]))
+    other = torch.log(torch.tensor([[0.25, 0.5, 0.25, 1e-9]]))
+    assert float(divergence(prior, same)) == pytest.approx(0, abs=1e-6)
+    expected = 0.5 * np.log(2) + 0.25 * np.log(0.5)
+    assert float(divergence(prior, other)) == pytest.approx(expected, rel=1e-5)
+    zero = torch.zeros(1)
+    loss = ppo_loss(
+        zero, zero, zero, zero, zero, zero, 0.2, 0.5, 0.0, divergence(prior, other), 0.5
+    )
+    assert float(loss.total) == pytest.approx(0.5 * expected, rel=1e-5)
+
+
+def test_calibration_tells_bias_and_slope() -> None:
+    rng = np.random.default_rng(0)
+    values = rng.normal(size=20_000).astype(np.float32)
+    returns = (0.5 * values + 2 + rng.normal(size=20_000) * 0.1).astype(np.float32)
+    told = calibration(values, returns)
+    assert told["value_bias"] == pytest.approx(2, abs=0.02)
+    assert told["value_slope"] == pytest.approx(0.5, abs=0.01)
+    assert told["value_calibration"] == pytest.approx(2, abs=0.05)
+    assert calibration(values, values)["explained_variance"] == pytest.approx(1)
+
+
+# --- opponents ---
+
+MIXED = Config(
+    games=32,
+    rollout=4000,
+    hidden=HIDDEN,
+    players=(2, 3, 5),
+    pool_share=0.3,
+    pool_size=2,
+    greedy_share=0.2,
+    careful_share=0.2,
+    mc_share=0.2,
+    mc_determinisations=2,
+)
+
+
+def test_only_seats_of_the_learner_give_samples_and_every_kind_of_line_up_is_played() -> None:
+    collector = Collector(MIXED)
+    collector.pool.add(network(1).weights(), 100)
+    collector.pool.add(network(2).weights(), 200)
+    tallies = np.zeros((len(collector.pool.seats), TALLIES))
+    for _ in range(4):
+        batch = collector.collect(network().weights())
+        tallies += batch.results
+        assert (batch.masks.sum(axis=1) >= 2).all()
+    assert (tallies[:, MATCHES] > 0).all()
+    alone = tallies[0]
+    assert alone[SHARE] == pytest.approx(alone[MATCHES])  # it wins all that it plays alone
+    for seats, kind in zip(collector.control, collector.kinds, strict=True):
+        assert set(seats) <= {LEARNER, int(collector.pool.seats[kind])}
+
+
+def test_half_of_the_seats_learn_where_there_are_opponents() -> None:
+    config = replace(MIXED, players=(5,), careful_share=1.0, greedy_share=0, mc_share=0)
+    collector = Collector(replace(config, pool_share=0.0))
+    for seats in collector.control:
+        assert sorted(seats[:5].tolist()) == [CAREFUL] * 3 + [LEARNER] * 2
+
+
+def test_a_snapshot_that_beats_the_learner_is_met_more_often_and_none_is_forgotten() -> None:
+    pool = Pool(replace(MIXED, pool_size=3))
+    for k in range(3):
+        pool.add(np.full_like(pool.weights[0], k), 100 * (k + 1))
+    results = np.zeros((len(pool.seats), TALLIES))
+    for kind, share in ((1, 0.1), (2, 0.9), (3, 0.5)):
+        results[kind, [MATCHES, SEATS, EXPECTED]] = 100, 100, 50
+        results[kind, SHARE] = 100 * share
+    for _ in range(20):
+        pool.count(results)
+    shares = pool.shares()
+    assert shares.sum() == pytest.approx(1)
+    assert shares[1] > shares[3] > shares[2] > 0.05 * MIXED.pool_share
+    assert pool.ratings()["snapshot 0"] == pytest.approx(400 * np.log10(9), abs=1)
+    pool.add(np.full_like(pool.weights[0], 9), 400)
+    assert pool.born.tolist() == [100, 400, 300]  # the weakest gave way
+
+
+def test_as_many_victories_as_seats_is_half_of_the_relative_share() -> None:
+    tally = np.zeros(TALLIES)
+    tally[[MATCHES, SEATS, SHARE, EXPECTED]] = 30, 60, 12, 12  # 2 seats of 5, 30 matches
+    assert relative_share(tally) == pytest.approx(0.5)
+    tally[SHARE] = 30
+    assert relative_share(tally) == pytest.approx(1)
+
+
+def test_the_manifest_names_every_opponent_with_its_results(tmp_path: Path) -> None:
+    collector = Collector(MIXED)
+    collector.pool.add(network(1).weights(), 100)
+    for _ in range(3):
+        collector.pool.count(collector.collect(network().weights()).results)
+    collector.pool.write(tmp_path / "pool")
+    manifest = json.loads((tmp_path / "pool/manifest.json").read_text())
+    entries = {entry["opponent"]: entry for entry in manifest["opponents"]}
+    assert entries.keys() == {"self", "snapshot 0", "greedy", "careful", "mc"}
+    assert all(entry["matches"] > 0 for entry in entries.values())
+    data = (tmp_path / "pool" / entries["snapshot 0"]["file"]).read_bytes()
+    assert hashlib.sha256(data).hexdigest() == entries["snapshot 0"]["sha256"]
+
+
+def test_the_prior_of_a_batch_is_the_start_policys_probabilities() -> None:
+    start, now = network(1), network(2)
+    collector = Collector(replace(MIXED, rollout=500), start.weights())
+    batch = collector.collect(now.weights())
+    logits, _ = scores(start, batch.observations)
+    logits = np.where(batch.masks, logits, -np.inf)
+    wanted = np.exp(logits - logits.max(axis=1, keepdims=True))
+    wanted /= wanted.sum(axis=1, keepdims=True)
+    np.testing.assert_allclose(batch.priors, wanted, atol=1e-5)
+
+
 # --- the network ---
 
 
@@ -158,7 +308,7 @@ def scores(net: OxxNetwork, obs: Any) -> tuple[Any, Any]:
 
 def legal_columns(obs: Any) -> Any:
     """Which logits mean something: held slots, or the rows if a card is being placed."""
-    present = observe.pieces(obs)["cards"][:, :, 0] > 0
+    present = observe.pieces(obs[:, : observe.OBS])["cards"][:, :, 0] > 0
     placing = present[:, HAND_SIZE]
     mask = np.zeros((len(obs), 10), bool)
     mask[:, :HAND_SIZE] = present[:, :HAND_SIZE] & ~placing[:, None]
@@ -198,13 +348,10 @@ def test_permuting_colours_changes_nothing() -> None:
 def test_permuting_rows_permutes_the_row_scores_and_nothing_else() -> None:
     net, obs = network(), positions()
     order = [2, 4, 0, 1, 3]
-    changed = obs.copy()
-    parts = observe.pieces(changed)
-    for name in ("rows", "pairs"):
-        piece = parts[name]
-        axis = 1 if name == "rows" else 2
-        changed[:, observe.SLICES[name]] = np.take(piece, order, axis).reshape(len(obs), -1)
-    before, after = scores(net, obs), scores(net, changed)
+    parts = parts_of(obs)
+    for name, axis in (("rows", 1), ("pairs", 2), ("options", 1)):
+        parts[name] = np.take(parts[name], order, axis)
+    before, after = scores(net, obs), scores(net, together(parts))
     rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
     np.testing.assert_allclose(after[0][:, rows], before[0][:, rows][:, order], atol=1e-5)
     np.testing.assert_allclose(after[0][:, :HAND_SIZE], before[0][:, :HAND_SIZE], atol=1e-5)
@@ -213,23 +360,21 @@ def test_permuting_rows_permutes_the_row_scores_and_nothing_else() -> None:
 
 def test_permuting_hand_slots_permutes_their_scores() -> None:
     net, obs = network(), positions()
-    obs = obs[observe.pieces(obs)["cards"][:, 3, 0] > 0]  # full hands
-    order = [3, 1, 0, 2, 4]
-    changed = obs.copy()
-    parts = observe.pieces(obs)
+    obs = obs[parts_of(obs)["cards"][:, 3, 0] > 0]  # full hands
+    order = [3, 1, 0, 2]
+    parts = parts_of(obs)
     for name in ("cards", "pairs"):
-        taken = np.take(parts[name], order, 1).reshape(len(obs), -1)
-        changed[:, observe.SLICES[name]] = taken
-    before, after = scores(net, obs), scores(net, changed)
-    np.testing.assert_allclose(after[0][:, :4], before[0][:, order[:4]], atol=1e-5)
+        parts[name] = np.take(parts[name], [*order, 4], 1)
+    parts["slots"] = parts["slots"][:, order]
+    before, after = scores(net, obs), scores(net, together(parts))
+    np.testing.assert_allclose(after[0][:, :4], before[0][:, order], atol=1e-5)
 
 
 def test_permuting_the_other_seats_changes_nothing() -> None:
     net, obs = network(), positions()
-    changed = obs.copy()
-    seats = observe.pieces(obs)["seats"][:, [0, 4, 2, 9, 1, 3, 8, 7, 6, 5]]
-    changed[:, observe.SLICES["seats"]] = seats.reshape(len(obs), -1)
-    before, after = scores(net, obs), scores(net, changed)
+    parts = parts_of(obs)
+    parts["seats"] = parts["seats"][:, [0, 4, 2, 9, 1, 3, 8, 7, 6, 5]]
+    before, after = scores(net, obs), scores(net, together(parts))
     np.testing.assert_allclose(after[0], before[0], atol=1e-5)
 
 
@@ -309,7 +454,7 @@ def test_the_policy_bot_plays_the_best_legal_action_of_its_network(checkpoint: P
         for seat in table.deciders():
             view = table.view(seat)
             action = bot.act(view, rng)
-            logits, value = scores(net, observe.observe(view)[None])
+            logits, value = scores(net, foresight.network_input(view)[None])
             assert action == max(view.legal, key=lambda a: logits[0, a])
             probabilities, same = bot.probabilities(view)
             assert probabilities.sum() == pytest.approx(1, abs=1e-5)
@@ -414,6 +559,7 @@ def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
         (["--preset", "nonesuch"], "unknown preset 'nonesuch'"),
         (["--resume", "/nonesuch"], "not the folder of a run"),
         (["--init", "nonesuch", "--run-dir", "DIR"], "no checkpoint folder 'nonesuch'"),
+        (["--preset", "full", "--run-dir", "DIR"], "name it by --init"),
         (["--rules", "poker", "--run-dir", "DIR"], "unknown rule set 'poker'"),
         (["--learning-rat", "1"], "learning-rat"),
     ],

@@ -30,10 +30,23 @@ class Config:
     """Decks by name or path."""
     random_decks: int = 0
     """0: play the decks as they are; else this many fresh assignments of their types to numbers."""
-    games_per_match: int = 1
-    """Games in a match."""
+    games_per_match: tuple[int, ...] = (1,)
+    """Games in a match, equally often."""
+
     greedy_share: float = 0.0
-    """Share of the matches in which one seat learns among `greedy` players."""
+    """Share of the matches in which half of the seats are `greedy`, the others learn."""
+    careful_share: float = 0.0
+    """The same for `careful`."""
+    mc_share: float = 0.0
+    """The same for Monte Carlo."""
+    mc_determinisations: int = 30
+    """Deals it tries for each decision."""
+    pool_share: float = 0.0
+    """Share of the matches in which half of the seats are one of the past snapshots."""
+    pool_size: int = 0
+    """Past snapshots kept as opponents; the weakest gives way to a new one."""
+    snapshot_every: int = 500_000
+    """Decisions from one snapshot to the next."""
 
     games: int = 256
     """Games played side by side."""
@@ -57,6 +70,8 @@ class Config:
     """Weight of the entropy bonus."""
     vf_coef: float = 0.5
     """Weight of the value loss."""
+    kl_coef: float = 0.0
+    """Weight of the divergence from the policy that was started from, against forgetting."""
     max_grad_norm: float = 0.5
     """Gradients are scaled down to this norm."""
     reward_scale: float = 0.1
@@ -67,7 +82,11 @@ class Config:
     eval_every: int = 100_000
     """Decisions between two evaluations against `greedy`, and between two saved states."""
     eval_games: int = 1000
-    """Games of such an evaluation."""
+    """Games of such an evaluation, at each table size of `eval_players`."""
+    eval_players: tuple[int, ...] = ()
+    """Table sizes evaluated; empty: `players`."""
+    eval_bots: tuple[str, ...] = ("greedy",)
+    """Opponents: greedy, careful, mc (a fifth of the games)."""
     final_games: int = 4000
     """Games against each baseline in the final table."""
 
@@ -90,26 +109,50 @@ def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
     return (np.array(shares) / sum(shares)).tolist()  # type: ignore[no-any-return]
 
 
+# The whole space of games.
+_ALL = replace(
+    Config(),
+    players=(2, 3, 4, 5, 6, 7, 8, 9, 10),
+    player_shares=(12, 3, 6, 1, 3, 1, 1, 1, 2),  # a table of ten has five times the decisions
+    rules=("base", "color", "positive", "color+positive"),
+    rule_shares=(3, 1, 1, 1),
+    decks=("balanced", "three-color", "two-color"),
+    random_decks=300,
+    games_per_match=(1, 1, 1, 3),
+    greedy_share=0.05,
+    careful_share=0.05,
+    mc_share=0.1,
+    pool_share=0.2,
+    pool_size=8,
+    games=512,
+    rollout=65_536,
+    eval_every=500_000,
+    eval_games=500,
+    eval_players=(2, 4, 6, 10),
+    eval_bots=("greedy", "careful", "mc"),
+    final_games=2000,
+)
+
 PRESETS = {
     # Two players, one deck: what `make train` runs, in minutes.
     "quick": Config(),
     # The whole space of games from nothing, in hours.
+    "scratch": replace(
+        _ALL, preset="scratch", decisions=15_000_000, gamma=0.9, final_learning_rate=2e-5
+    ),
+    # The whole space, from a policy that has learned from search (distill.py) or the stage before:
+    # a stage of at most 90 minutes.
     "full": replace(
-        Config(),
+        _ALL,
         preset="full",
-        decisions=20_000_000,
-        players=(2, 3, 4, 5, 6, 7, 8, 9, 10),
-        player_shares=(4, 1, 3, 1, 2, 1, 1, 1, 1),
-        rules=("base", "color", "positive", "color+positive"),
-        rule_shares=(3, 1, 1, 1),
-        decks=("balanced", "three-color", "two-color"),
-        random_decks=300,
-        greedy_share=0.2,
-        games=512,
-        rollout=65_536,
+        decisions=8_000_000,
+        learning_rate=2e-4,
         final_learning_rate=2e-5,
-        eval_every=1_000_000,
-        final_games=2000,
+        gamma=0.95,
+        gae_lambda=0.9,
+        clip_range=0.15,
+        ent_coef=0.0,
+        kl_coef=0.05,
     ),
     # A few seconds, to see that everything works.
     "smoke": replace(
@@ -120,6 +163,12 @@ PRESETS = {
         rollout=2048,
         minibatch=256,
         hidden=16,
+        greedy_share=0.1,
+        mc_share=0.1,
+        mc_determinisations=2,
+        pool_share=0.3,
+        pool_size=2,
+        snapshot_every=2000,
         eval_every=2000,
         eval_games=20,
         final_games=40,

@@ -43,8 +43,8 @@ from oxx_env.engine import (
     stack_decks,
     step,
 )
+from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.network import OxxNetwork
-from oxx_env.observe import OBS, encode_pending
 from oxx_env.rules import ACTIONS, DECK, GAME, RULE_SETS
 from training.evaluate import commit, model_card
 
@@ -59,13 +59,13 @@ class Config:
     """Folder of data and checkpoint; parts that are there already are used."""
     seed: int = 1
     """Of everything random."""
-    decisions: int = 400_000
+    decisions: int = 640_000
     """Decisions to learn from."""
     part: int = 20_000
     """Decisions in one file of the data set."""
     determinisations: int = 60
     """Deals tried for each decision."""
-    horizon: int = 5
+    horizon: int = 4
     """Rounds of a play-out."""
     players: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
     """Table sizes, equally often among the decisions."""
@@ -81,7 +81,7 @@ class Config:
     """Width of the network."""
     temperature: float = 0.8
     """Points by which an action must be worse to be 1/e as likely in the target."""
-    epochs: int = 6
+    epochs: int = 4
     """Passes over the data."""
     minibatch: int = 1024
     """Samples of one gradient step."""
@@ -226,12 +226,12 @@ def load_part(config: Config, number: int) -> Data:
 def targets(
     data: Data, temperature: float, reward_scale: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Observations [N, OBS], policy targets [N, ACTIONS], value targets [N]."""
+    """Observations [N, INPUT], policy targets [N, ACTIONS], value targets [N]."""
     n = len(data.seats)
     who = np.zeros(n, PENDING)
     who["game"], who["seat"] = np.arange(n), data.seats
-    observations = np.empty((n, OBS), np.float32)
-    encode_pending(data.games, data.decks, who, n, observations)
+    observations = np.empty((n, INPUT), np.float32)
+    encode_inputs(data.games, data.decks, who, n, observations)
     best = data.values.max(axis=1, keepdims=True)
     policy = np.exp((data.values - best) / temperature)
     policy /= policy.sum(axis=1, keepdims=True)

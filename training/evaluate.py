@@ -147,24 +147,36 @@ def commit() -> str | None:
 
 
 def curve(evaluations: list[dict[str, Any]], path: Path) -> None:
-    """Draw the learning curve: win share against `greedy` over decisions, by table size."""
+    """Draw the learning curves: win share over decisions, a panel for each opponent.
+
+    evaluations  entries {"decisions": n, "BOT_Pp": win share at P players, ...}
+    """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    figure, axes = plt.subplots(figsize=(7, 4), layout="constrained")
     names = [name for name in (evaluations[0] if evaluations else {}) if name != "decisions"]
-    for name in names:
-        xs = [e["decisions"] for e in evaluations]
-        (line,) = axes.plot(xs, [e[name] for e in evaluations], marker="o", label=name)
-        axes.axhline(1 / int(name.removesuffix("p")), color=line.get_color(), ls=":", lw=1)
-    axes.set_xlabel("decisions learned from")
-    axes.set_ylabel("win share against greedy")
-    axes.set_title("Self-play, judged against `greedy` (dotted: parity)")
+    bots = list(dict.fromkeys(name.rpartition("_")[0] for name in names)) or ["nobody yet"]
+    size = (1.5 + 4.5 * len(bots), 4)
+    figure, panels = plt.subplots(
+        1, len(bots), figsize=size, layout="constrained", sharey=True, squeeze=False
+    )
+    xs = [e["decisions"] for e in evaluations]
+    for bot, axes in zip(bots, panels[0], strict=True):
+        for name in names:
+            whom, _, players = name.rpartition("_")
+            if whom == bot:
+                parity = 1 / int(players.removesuffix("p"))
+                label = f"{players.removesuffix('p')} players"
+                (line,) = axes.plot(xs, [e[name] for e in evaluations], marker=".", label=label)
+                axes.axhline(parity, color=line.get_color(), ls=":", lw=1)
+        axes.set_xlabel("decisions learned from")
+        axes.set_title(f"against {bot} (dotted: parity)")
+        axes.grid(alpha=0.3)
+    panels[0][0].set_ylabel("win share")
     if names:
-        axes.legend()
-    axes.grid(alpha=0.3)
+        panels[0][0].legend()
     figure.savefig(path, dpi=120)
     plt.close(figure)
 

@@ -9,6 +9,7 @@ that.
 
 from __future__ import annotations
 
+import time
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -22,10 +23,12 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
+from oxx_env.foresight import INPUT
 from oxx_env.jit import kernel
 from oxx_env.network import OxxNetwork
-from oxx_env.observe import HIGH, LOW, OBS
+from oxx_env.observe import HIGH, LOW
 from oxx_env.rules import ACTIONS
+from training.pool import MATCHES, SEATS, relative_share
 from training.selfplay import TERMINAL, UNFINISHED, Batch, Collector
 
 
@@ -71,6 +74,7 @@ class Loss(NamedTuple):
     policy: Tensor
     value: Tensor
     entropy: Tensor
+    drift: Tensor
     approx_kl: Tensor
     clip_fraction: Tensor
 
@@ -85,19 +89,49 @@ def ppo_loss(
     clip_range: float,
     vf_coef: float,
     ent_coef: float,
+    drift: Tensor | None = None,
+    kl_coef: float = 0.0,
 ) -> Loss:
-    """The clipped surrogate of Schulman et al. 2017, value and entropy terms; all inputs [N]."""
+    """The clipped surrogate of Schulman et al. 2017, value and entropy terms; all inputs [N].
+
+    drift  KL(prior || policy) of a policy that is not to be forgotten; None: there is none
+    """
     ratio = torch.exp(log_prob - old_log_prob)
     clipped = torch.clamp(ratio, 1 - clip_range, 1 + clip_range)
     policy = -torch.min(advantages * ratio, advantages * clipped).mean()
     value = torch.nn.functional.mse_loss(values, returns)
     mean_entropy = entropy.mean()
-    total = policy + vf_coef * value - ent_coef * mean_entropy
+    mean_drift = torch.zeros(()) if drift is None else drift.mean()
+    total = policy + vf_coef * value - ent_coef * mean_entropy + kl_coef * mean_drift
     with torch.no_grad():
         log_ratio = log_prob - old_log_prob
         approx_kl = ((ratio - 1) - log_ratio).mean()  # Schulman's low-variance estimate
         clip_fraction = (torch.abs(ratio - 1) > clip_range).float().mean()
-    return Loss(total, policy, value, mean_entropy, approx_kl, clip_fraction)
+    return Loss(total, policy, value, mean_entropy, mean_drift, approx_kl, clip_fraction)
+
+
+def divergence(prior: Tensor, logits: Tensor) -> Tensor:
+    """KL(prior || policy) [N] of probabilities [N, A] and normalised logits [N, A]."""
+    return (prior * (torch.log(prior.clamp(min=1e-12)) - logits)).sum(1)
+
+
+def calibration(values: NDArray[np.float32], returns: NDArray[np.float32]) -> dict[str, float]:
+    """Do predicted values mean what they say? Both [N].
+
+    explained_variance   1 - Var(returns - values) / Var(returns)
+    value_bias           mean of returns - values
+    value_slope          of the regression of returns on values; 1: neither too bold nor too timid
+    value_calibration    mean distance between value and return over ten groups by value
+    """
+    error = returns - values
+    order = np.argsort(values)
+    groups = [float(abs(error[group].mean())) for group in np.array_split(order, 10) if len(group)]
+    return {
+        "explained_variance": 1 - float(error.var()) / max(float(returns.var()), 1e-8),
+        "value_bias": float(error.mean()),
+        "value_slope": float(np.cov(values, returns)[0, 1]) / max(float(values.var()), 1e-8),
+        "value_calibration": float(np.mean(groups)),
+    }
 
 
 class OxxPolicy(MaskableActorCriticPolicy):
@@ -113,7 +147,8 @@ class OxxPolicy(MaskableActorCriticPolicy):
             self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
         )
 
-    def _distribution(self, obs: Tensor, action_masks: Any) -> tuple[Any, Tensor]:
+    def scored(self, obs: Tensor, action_masks: Any) -> tuple[Any, Tensor]:
+        """The distribution over the actions, and the values [N]."""
         logits, values = self.network(obs)
         distribution = self.action_dist.proba_distribution(action_logits=logits)
         if action_masks is not None:
@@ -123,18 +158,18 @@ class OxxPolicy(MaskableActorCriticPolicy):
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor]:
-        distribution, values = self._distribution(obs, action_masks)
+        distribution, values = self.scored(obs, action_masks)
         actions = distribution.get_actions(deterministic=deterministic)
         return actions, values[:, None], distribution.log_prob(actions)
 
     def evaluate_actions(
         self, obs: Any, actions: Tensor, action_masks: Any = None
     ) -> tuple[Tensor, Tensor, Tensor | None]:
-        distribution, values = self._distribution(obs, action_masks)
+        distribution, values = self.scored(obs, action_masks)
         return values[:, None], distribution.log_prob(actions), distribution.entropy()
 
     def get_distribution(self, obs: Any, action_masks: Any = None) -> Any:
-        return self._distribution(obs, action_masks)[0]
+        return self.scored(obs, action_masks)[0]
 
     def predict_values(self, obs: Any) -> Tensor:
         return self.network(obs)[1][:, None]
@@ -143,24 +178,27 @@ class OxxPolicy(MaskableActorCriticPolicy):
 class SpacesEnv(gym.Env):  # type: ignore[type-arg]
     """Tells stable-baselines3 the spaces; the games are played by the collector."""
 
-    observation_space = spaces.Box(LOW, HIGH, (OBS,), np.float32)
+    observation_space = spaces.Box(LOW, HIGH, (INPUT,), np.float32)
     action_space = spaces.Discrete(ACTIONS)
 
     def reset(self, **kwargs: Any) -> tuple[NDArray[np.float32], dict[str, Any]]:
-        return np.zeros(OBS, np.float32), {}
+        return np.zeros(INPUT, np.float32), {}
 
 
 class SelfPlayPPO(MaskablePPO):
     """MaskablePPO that learns from a collector's batches.
 
-    collector    plays the games
-    gamma_row    discount between two decisions of the same round (card, then row)
+    collector  plays the games
+    kl_coef    weight of the divergence from the collector's prior
     """
 
     collector: Collector
 
-    def __init__(self, policy: Any, env: Any, collector: Any = None, **kwargs: Any) -> None:
+    def __init__(
+        self, policy: Any, env: Any, collector: Any = None, kl_coef: float = 0.0, **kwargs: Any
+    ) -> None:
         self.collector = collector
+        self.kl_coef = kl_coef
         self._pool = ThreadPoolExecutor(1)
         self._ahead: Future[Batch] | None = None
         self.behaviour: NDArray[np.float32] | None = None  # weights the batch ahead is played with
@@ -194,20 +232,40 @@ class SelfPlayPPO(MaskablePPO):
         if self._ahead is None:
             self._play_ahead(self.network.weights() if self.behaviour is None else self.behaviour)
         assert self._ahead is not None
+        start = time.monotonic()
         self.batch = self._ahead.result()
+        self.logger.record("time/waited_for_games", time.monotonic() - start)
+        self.num_timesteps += len(self.batch.actions)
+        self._after_batch()
         self.before_ahead = self.collector.state()
         self._play_ahead(self.network.weights())
-        self.num_timesteps += len(self.batch.actions)
-        for key, value in self.batch.statistics.items():
-            self.logger.record(f"selfplay/{key}", value)
         callback.update_locals(locals())
         if not callback.on_step():
             return False
         callback.on_rollout_end()
         return True
 
+    def _after_batch(self) -> None:
+        """Tell the pool what happened, log it, and take a snapshot when it is time."""
+        pool, results = self.collector.pool, self.batch.results
+        pool.count(results)
+        for name, tally in zip(pool.names, results, strict=True):
+            if tally[SEATS]:
+                key = name.replace(" ", "_")
+                self.logger.record(f"opponents/{key}_matches", float(tally[MATCHES]))
+                if name != "self":
+                    against = relative_share(tally)
+                    self.logger.record(f"opponents/{key}_learner_against_it", against)
+        for name, rating in pool.ratings().items():
+            self.logger.record(f"opponents/{name.replace(' ', '_')}_rating", rating)
+        every = self.collector.config.snapshot_every
+        taken = int(pool.born.max()) if len(pool.born) else 0
+        if self.num_timesteps // every > max(taken, 0) // every:
+            pool.add(self.network.weights(), self.num_timesteps)
+
     def train(self) -> None:
         """One PPO update on the batch."""
+        start = time.monotonic()
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         clip_range = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
@@ -229,6 +287,7 @@ class SelfPlayPPO(MaskablePPO):
                 returns,
             )
         ]
+        priors = torch.from_numpy(batch.priors) if len(batch.priors) else None
         generator = np.random.default_rng([self.seed or 0, self._n_updates])
         losses = []
         for _ in range(self.n_epochs):
@@ -237,18 +296,24 @@ class SelfPlayPPO(MaskablePPO):
                 if len(part) < self.batch_size // 2:
                     continue
                 obs, actions, masks, old_log_prob, advantage, target = (t[part] for t in tensors)
-                values, log_prob, entropy = self.policy.evaluate_actions(obs, actions, masks)
-                assert entropy is not None
+                distribution, values = self.policy.scored(obs, masks)
+                log_prob, entropy = distribution.log_prob(actions), distribution.entropy()
+                drift = None
+                if priors is not None:
+                    prior = priors[part]
+                    drift = divergence(prior, distribution.distribution.logits)
                 loss = ppo_loss(
                     log_prob,
                     old_log_prob,
                     advantage,
-                    values.flatten(),
+                    values,
                     target,
                     entropy,
                     clip_range,
                     self.vf_coef,
                     self.ent_coef,
+                    drift,
+                    self.kl_coef,
                 )
                 self.policy.optimizer.zero_grad()
                 loss.total.backward()
@@ -259,9 +324,10 @@ class SelfPlayPPO(MaskablePPO):
         means = np.mean(losses, axis=0)
         for key, value in zip(Loss._fields, means, strict=True):
             self.logger.record(f"train/{key}", float(value))
-        variance = float(np.var(returns[use]))
-        explained = 1 - float(np.var(returns[use] - batch.values[use])) / max(variance, 1e-8)
-        self.logger.record("train/explained_variance", explained)
+        for key, figure in calibration(batch.values[use], returns[use]).items():
+            self.logger.record(f"train/{key}", figure)
+        seconds = time.monotonic() - start
+        self.logger.record("time/learned_samples_per_second", len(use) * self.n_epochs / seconds)
         self.logger.record("train/learning_rate", self.policy.optimizer.param_groups[0]["lr"])
 
     def _excluded_save_params(self) -> list[str]:

@@ -14,6 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env import cards
+from oxx_env.bots.monte_carlo import HORIZON, RELATIVE, value_actions
+from oxx_env.bots.monte_carlo import TALLIES as MC_TALLIES
+from oxx_env.bots.simple import careful_row, careful_slot
 from oxx_env.engine import (
     deal_again,
     greedy_row,
@@ -23,14 +26,17 @@ from oxx_env.engine import (
     rule_flags,
     stack_decks,
 )
+from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, forward, softmax, workspace
 from oxx_env.jit import kernel
-from oxx_env.observe import OBS, encode
 from oxx_env.rules import (
     ACTIONS,
     CARD_PHASE,
     FIRST_ROW,
+    GAME,
+    HAND_SIZE,
     MAX_PLAYERS,
+    NUMBERS,
     OVER,
     POSITIVE,
     act,
@@ -42,9 +48,19 @@ from oxx_env.rules import (
     mix,
 )
 from training.config import Config
-
-# Who sits in a seat: a network by its index (0 the learner, then the pool), or a compiled bot.
-LEARNER, GREEDY, RANDOM = 0, -1, -2
+from training.pool import (
+    CAREFUL,
+    EXPECTED,
+    GREEDY,
+    LEARNER,
+    MATCHES,
+    MONTE_CARLO,
+    POINTS,
+    SEATS,
+    SHARE,
+    TALLIES,
+    Pool,
+)
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _11 = np.uint64(11)
@@ -56,14 +72,16 @@ TERMINAL, UNFINISHED = -1, -2
 class Batch:
     """Samples of one collection, in the order they were decided.
 
-    observations  float32 [N, OBS]
+    observations  float32 [N, INPUT]
     masks         bool [N, ACTIONS], the legal actions
     actions       int8 [N]
     log_probs     float32 [N], of the action under the policy that played it
     values        float32 [N]
     rewards       float32 [N], scaled, until the same seat's next decision
     following     int32 [N], index of the same seat's next sample; -1 the match ended, -2 not yet
-    statistics    figures for the log
+    priors        float32 [N, ACTIONS], probabilities under the policy that was started from;
+                  [0, ACTIONS] without one
+    results       float64 [KINDS, TALLIES], the matches finished, by kind of line-up (see `pool`)
     """
 
     observations: NDArray[np.float32]
@@ -73,7 +91,8 @@ class Batch:
     values: NDArray[np.float32]
     rewards: NDArray[np.float32]
     following: NDArray[np.int32]
-    statistics: dict[str, float]
+    priors: NDArray[np.float32]
+    results: NDArray[np.float64]
 
 
 @kernel
@@ -111,32 +130,64 @@ def win_share(game, seat):
     return np.float32(1) / np.float32(sharing)
 
 
+def tools() -> tuple[Any, ...]:
+    """What the kernels here work with; one for each thread: the foresight's scratch, then what
+    `careful` and Monte Carlo need."""
+    return (
+        scratch(),
+        np.zeros(1, GAME),
+        np.zeros((2, HAND_SIZE), np.float64),
+        np.zeros(3, GAME),
+        np.zeros(NUMBERS, np.uint8),
+        np.zeros((ACTIONS, MC_TALLIES), np.float64),
+    )
+
+
 @kernel
-def bot_action(game, deck, seat, bot):
-    """The action of a compiled bot."""
+def bot_action(game, deck, seat, bot, determinisations, work):
+    """The action of a compiled bot; `work` from `tools`."""
+    _, trial, marks, views, unseen, sums = work
+    if bot == MONTE_CARLO:
+        value_actions(game, deck, seat, determinisations, HORIZON, views, unseen, sums)
+        legal = legal_actions(game, deck, seat)
+        best = -1
+        for action in range(ACTIONS):
+            if legal >> action & 1 and (best < 0 or sums[action, RELATIVE] > sums[best, RELATIVE]):
+                best = action
+        return best
     if game["phase"] == CARD_PHASE:
         if bot == GREEDY:
             return greedy_slot(game, deck, seat)
+        if bot == CAREFUL:
+            return careful_slot(game, deck, seat, trial, marks[0], marks[1])
         return np.int64(game["rng"] >> _11) % np.int64(game["hand_sizes"][seat])
     number = np.int64(game["revealed"][game["placed"]])
     if bot == GREEDY:
         return FIRST_ROW + greedy_row(game, deck, number)
+    if bot == CAREFUL:
+        return FIRST_ROW + careful_row(game, deck, seat, trial)
     return FIRST_ROW + random_row(game, legal_rows(game, deck, number))
 
 
 @kernel
-def seat_down(game, control, stream, mixture):
-    """Who plays the next match: by the cumulative shares `mixture`, all seats learn (entry 0), or
-    one seat learns among copies of one opponent. Entries 1.. are networks, the last is greedy."""
+def seat_down(game, control, stream, mixture, opponents):
+    """Who plays the next match; returns the kind of line-up, drawn by cumulative shares `mixture`.
+
+    Kind 0: the learner in all seats. The others: it has half of the seats (rounded down, at least
+    one), side by side, `opponents[kind]` the rest.
+    """
     players = np.int64(game["players"])
     draw = uniform(stream)
-    entry = 0
-    while entry < len(mixture) - 1 and draw >= mixture[entry]:
-        entry += 1
-    opponent = GREEDY if entry > 0 and entry == len(mixture) - 1 else entry
-    learner = np.int64(uniform(stream) * np.float32(players))
+    kind = 0
+    while kind < len(mixture) - 1 and draw >= mixture[kind]:
+        kind += 1
+    first = np.int64(uniform(stream) * np.float32(players))
+    learners = players if kind == 0 else players // 2
     for seat in range(MAX_PLAYERS):
-        control[seat] = LEARNER if entry == 0 or seat == learner else opponent
+        control[seat] = opponents[kind]
+    for k in range(learners):
+        control[(first + k) % players] = LEARNER
+    return kind
 
 
 @kernel
@@ -144,11 +195,15 @@ def collect(
     games,
     decks,
     control,
+    kinds,
     streams,
     mixture,
+    opponents,
     weights,
     hidden,
+    prior,
     scale,
+    determinisations,
     observations,
     masks,
     actions,
@@ -156,25 +211,34 @@ def collect(
     values,
     rewards,
     following,
+    priors,
     last,
     points_then,
     results,
+    tools,
 ):
     """Play until the buffers are nearly full; returns the number of samples.
 
-    games          GAME [B], resting at decisions
-    control        int8 [B, 10], who sits where
-    streams        uint64 [B, 1], for sampling actions and line-ups
-    weights        float32 [K, weights]: the learner, then the pool
-    last           int32 [B, 10], scratch: the seat's last sample
-    points_then    float32 [B, 10], scratch: its relative points then
-    results        float64 [entries, 3]: matches, learner's win share, relative points by opponent
+    games            GAME [B], resting at decisions
+    control          int8 [B, 10], who sits where
+    kinds            int16 [B], the kind of line-up
+    streams          uint64 [B, 1], for sampling actions and line-ups
+    mixture          float32 [KINDS], cumulative shares of the kinds of line-up
+    opponents        int8 [KINDS], who sits with the learner
+    weights          float32 [K, weights]: the learner, then the pool
+    prior            index of the weights whose probabilities go to `priors`, or -1
+    determinisations of the Monte Carlo bots
+    last             int32 [B, 10], scratch: the seat's last sample
+    points_then      float32 [B, 10], scratch: its relative points then
+    results          float64 [KINDS, TALLIES], added to
+    tools            from `tools`
     """
     capacity = len(actions)
+    sight = tools[0]
     work = np.zeros(len(workspace_like(hidden)), np.float32)
     logits = np.zeros(ACTIONS, np.float32)
     probs = np.zeros(ACTIONS, np.float32)
-    obs = np.zeros(OBS, np.float32)
+    obs = np.zeros(INPUT, np.float32)
     last[:] = -1
     n = 0
     picked = np.zeros(MAX_PLAYERS, np.int64)
@@ -190,10 +254,10 @@ def collect(
                     continue
                 who = np.int64(control[g, seat])
                 if who < 0:
-                    picked[seat] = bot_action(game, deck, seat, who)
+                    picked[seat] = bot_action(game, deck, seat, who, determinisations, tools)
                     continue
                 out = observations[n] if who == LEARNER else obs
-                encode(game, deck, seat, out)
+                encode_input(game, deck, seat, sight, out)
                 value = forward(weights[who], hidden, out, work, logits)
                 legal = legal_actions(game, deck, seat)
                 softmax(logits, legal, np.float32(1), probs)
@@ -215,6 +279,9 @@ def collect(
                 values[n] = value
                 following[n] = UNFINISHED
                 rewards[n] = 0
+                if prior >= 0:
+                    forward(weights[prior], hidden, out, work, logits)
+                    softmax(logits, legal, np.float32(1), priors[n])
                 now = relative_points(game, seat)
                 before = last[g, seat]
                 if before >= 0:
@@ -231,6 +298,7 @@ def collect(
                         break
             advance(game, deck)
             if match_over(game):
+                results[kinds[g], MATCHES] += 1
                 for seat in range(np.int64(game["players"])):
                     before = last[g, seat]
                     if before >= 0:
@@ -239,23 +307,13 @@ def collect(
                         following[before] = TERMINAL
                         last[g, seat] = -1
                     if control[g, seat] == LEARNER:
-                        entry = opponent_entry(control[g], np.int64(game["players"]), results)
-                        results[entry, 0] += 1
-                        results[entry, 1] += win_share(game, seat)
-                        results[entry, 2] += relative_points(game, seat)
+                        results[kinds[g], SEATS] += 1
+                        results[kinds[g], SHARE] += win_share(game, seat)
+                        results[kinds[g], EXPECTED] += 1 / np.float64(game["players"])
+                        results[kinds[g], POINTS] += relative_points(game, seat)
                 game["deck"] = np.int64(uniform(streams[g]) * np.float32(decks.shape[0]))
                 deal_again(game, decks[game["deck"]])
-                seat_down(game, control[g], streams[g], mixture)
-
-
-@kernel
-def opponent_entry(control, players, results):
-    """The mixture's entry of a line-up: 0 self-play, 1.. the pool, the last greedy."""
-    for seat in range(players):
-        if control[seat] != LEARNER:
-            who = np.int64(control[seat])
-            return who if who > 0 else results.shape[0] - 1
-    return 0
+                kinds[g] = seat_down(game, control[g], streams[g], mixture, opponents)
 
 
 @kernel
@@ -268,10 +326,15 @@ _WORK_WIDE = (len(workspace(16)) - len(workspace(8))) // 8
 
 
 class Collector:
-    """Plays the training games and remembers where they stand."""
+    """Plays the training games and remembers where they stand.
 
-    def __init__(self, config: Config) -> None:
+    prior  float32 [weights], the policy not to be forgotten; None: there is none
+    """
+
+    def __init__(self, config: Config, prior: NDArray[np.float32] | None = None) -> None:
         self.config = config
+        self.prior = prior
+        self.pool = Pool(config)
         rng = np.random.default_rng([config.seed, 0])
         count = config.games
         players = rng.choice(config.players, count, p=config.player_shares_normed)
@@ -281,13 +344,20 @@ class Collector:
         self.decks = training_decks(config, rng)
         deck = rng.integers(0, len(self.decks), count)
         seeds = rng.integers(0, 2**53, count)
-        matches = config.games_per_match
-        self.games = new_games(seeds, self.decks, players, rules, deck, matches)
+        lengths = config.games_per_match
+        self.games = new_games(seeds, self.decks, players, rules, deck)
+        self.games["match_games"] = [lengths[k % len(lengths)] for k in range(count)]
         self.streams = rng.integers(1, 2**63, (count, 1)).astype(np.uint64)
         self.control = np.zeros((count, MAX_PLAYERS), np.int8)
-        self.mixture = np.array([1.0 - config.greedy_share, 1.0], np.float32)
+        self.kinds = np.zeros(count, np.int16)
+        mixture = self._mixture()
         for g in range(count):
-            seat_down(self.games[g], self.control[g], self.streams[g], self.mixture)
+            self.kinds[g] = seat_down(
+                self.games[g], self.control[g], self.streams[g], mixture, self.pool.seats
+            )
+
+    def _mixture(self) -> NDArray[np.float32]:
+        return np.cumsum(self.pool.shares()).astype(np.float32)
 
     def collect(self, weights: NDArray[np.float32]) -> Batch:
         """Play about `config.rollout` decisions with the given weights."""
@@ -295,49 +365,52 @@ class Collector:
         capacity = config.rollout
         shape = (config.games, MAX_PLAYERS)
         arrays: dict[str, Any] = {
-            "observations": np.zeros((capacity, OBS), np.float32),
+            "observations": np.zeros((capacity, INPUT), np.float32),
             "masks": np.zeros((capacity, ACTIONS), np.bool_),
             "actions": np.zeros(capacity, np.int8),
             "log_probs": np.zeros(capacity, np.float32),
             "values": np.zeros(capacity, np.float32),
             "rewards": np.zeros(capacity, np.float32),
             "following": np.zeros(capacity, np.int32),
+            "priors": np.zeros((capacity if self.prior is not None else 0, ACTIONS), np.float32),
         }
-        results = np.zeros((len(self.mixture), 3))
+        networks = [weights[None], self.pool.weights]
+        if self.prior is not None:
+            networks.append(self.prior[None])
+        stack = np.concatenate(networks)
+        results = np.zeros((len(self.pool.seats), TALLIES))
         n = collect(
             self.games,
             self.decks,
             self.control,
+            self.kinds,
             self.streams,
-            self.mixture,
-            weights[None],
+            self._mixture(),
+            self.pool.seats,
+            stack,
             config.hidden,
+            -1 if self.prior is None else len(stack) - 1,
             np.float32(config.reward_scale),
+            config.mc_determinisations,
             *arrays.values(),
             np.zeros(shape, np.int32),
             np.zeros(shape, np.float32),
             results,
+            tools(),
         )
-        statistics = {}
-        if results[-1, 0]:
-            statistics["win_share_greedy_sampled"] = float(results[-1, 1] / results[-1, 0])
-            statistics["matches_greedy"] = float(results[-1, 0])
-        statistics["seats_self"] = float(results[0, 0])
-        return Batch(**{name: array[:n] for name, array in arrays.items()}, statistics=statistics)
+        return Batch(**{name: array[:n] for name, array in arrays.items()}, results=results)
 
     def state(self) -> dict[str, NDArray[Any]]:
         """A copy of all that the next collection depends on, besides the weights."""
-        return {
-            "games": self.games.copy(),
-            "streams": self.streams.copy(),
-            "control": self.control.copy(),
-            "decks": self.decks.copy(),
-        }
+        own = ("games", "streams", "control", "kinds", "decks")
+        return {name: getattr(self, name).copy() for name in own} | self.pool.state()
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a `state`."""
+        self.pool.load_state(state)
         for name, array in state.items():
-            getattr(self, name)[...] = array
+            if not name.startswith("pool_"):
+                getattr(self, name)[...] = array
 
 
 def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]:
@@ -353,12 +426,13 @@ def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]
 
 
 @kernel
-def _duel(games, decks, seats, weights, hidden, bot, shares, points):
+def _duel(games, decks, seats, weights, hidden, bot, determinisations, shares, points, tools):
     """Play games to the end: `seats[g]` by the network's best action, the others by a bot."""
     work = np.zeros(len(workspace_like(hidden)), np.float32)
     logits = np.zeros(ACTIONS, np.float32)
-    obs = np.zeros(OBS, np.float32)
+    obs = np.zeros(INPUT, np.float32)
     picked = np.zeros(MAX_PLAYERS, np.int64)
+    sight = tools[0]
     for g in range(games.shape[0]):
         game = games[g]
         deck = decks[game["deck"]]
@@ -368,11 +442,11 @@ def _duel(games, decks, seats, weights, hidden, bot, shares, points):
                 picked[seat] = -1
                 if decides(game, seat):
                     if seat == seats[g]:
-                        encode(game, deck, seat, obs)
+                        encode_input(game, deck, seat, sight, obs)
                         forward(weights, hidden, obs, work, logits)
                         picked[seat] = best_action(logits, legal_actions(game, deck, seat))
                     else:
-                        picked[seat] = bot_action(game, deck, seat, bot)
+                        picked[seat] = bot_action(game, deck, seat, bot, determinisations, tools)
             for seat in range(np.int64(game["players"])):
                 if picked[seat] >= 0:
                     act(game, deck, seat, picked[seat])
@@ -392,6 +466,7 @@ def duel(
     games: int = 1000,
     seed: int = 0,
     bot: int = GREEDY,
+    determinisations: int = 30,
 ) -> tuple[float, float]:
     """Quick look during training: mean win share and relative points against a compiled bot.
 
@@ -403,5 +478,5 @@ def duel(
     batch = new_games(np.repeat(seeds, players), decks, players, rules, index)
     seats = np.tile(np.arange(players), deals)
     shares, points = np.zeros(len(batch), np.float32), np.zeros(len(batch), np.float32)
-    _duel(batch, decks, seats, weights, hidden, bot, shares, points)
+    _duel(batch, decks, seats, weights, hidden, bot, determinisations, shares, points, tools())
     return float(shares.mean()), float(points.mean())

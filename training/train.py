@@ -3,6 +3,7 @@
 Read it top to bottom: options, the learner, the loop, the report. A run folder holds
 
     config.json     the options
+    pool/           opponents: past snapshots, and manifest.json with results against each
     state.npz       everything needed to go on after a stop (`--resume DIR`)
     tensorboard/    curves: tensorboard --logdir DIR
     checkpoint/     the policy: weights.safetensors, config.json, README.md
@@ -31,14 +32,17 @@ if __name__ == "__main__":  # `python training/train.py` puts this file's folder
 import numpy as np
 import torch
 import tyro
+from numpy.typing import NDArray
 from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.engine import rule_flags
+from oxx_env.forward import hidden_of, weight_count
 from training.config import PRESETS, Config
 from training.evaluate import commit, curve, evaluate, model_card, table
+from training.pool import BOTS
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
 from training.selfplay import Collector, duel
 
@@ -110,16 +114,36 @@ class Run:
     Raises ValueError where the configuration or the checkpoint to start from will not do.
     """
 
-    def __init__(self, folder: Path, config: Config, init: str | None = None) -> None:
+    def __init__(
+        self,
+        folder: Path,
+        config: Config,
+        start: NDArray[np.float32] | None = None,
+        init: str | None = None,
+    ) -> None:
+        """`start` are the weights to start from, `init` the checksum of their checkpoint."""
         torch.set_num_threads(1)  # the other core plays the next batch
-        self.folder, self.config = folder, config
-        self.init: str | None = None
+        self.folder, self.config, self.init = folder, config, init
+        if start is not None and len(start) != weight_count(config.hidden):
+            raise ValueError(
+                f"the policy to start from has layers of width {hidden_of(len(start))}, this run"
+                f" of {config.hidden}: add --hidden {hidden_of(len(start))}"
+            )
+        if config.kl_coef and start is None:
+            raise ValueError(
+                f"preset {config.preset} goes on from a policy (kl_coef {config.kl_coef:g}): name"
+                " it by --init (python training/distill.py makes one), or start from nothing by"
+                " --preset scratch"
+            )
         self.seconds = 0.0  # of training, over all sittings
         self.evaluations: list[dict[str, Any]] = []
         for name in config.rules:
             rule_flags(name)
+        for name in config.eval_bots:
+            if name not in BOTS:
+                raise ValueError(f"eval_bots: {name!r} is none of {', '.join(BOTS)}")
         torch.manual_seed(config.seed)
-        self.collector = Collector(config)
+        self.collector = Collector(config, start if config.kl_coef else None)
         self.learner = SelfPlayPPO(
             OxxPolicy,
             SpacesEnv(),
@@ -138,13 +162,19 @@ class Run:
             ent_coef=config.ent_coef,
             vf_coef=config.vf_coef,
             max_grad_norm=config.max_grad_norm,
+            kl_coef=config.kl_coef,
             seed=config.seed,
             device="cpu",
         )
-        if init is not None:
-            weights, _ = load_checkpoint(init)
-            self.learner.network.load_weights(weights)
-            self.init = checksum(init)
+        if start is not None:
+            self.learner.network.load_weights(start)
+
+    @classmethod
+    def begin(cls, folder: Path, config: Config, init: str | None) -> Run:
+        """A new run from a checkpoint (folder or shipped name), or from nothing."""
+        if init is None:
+            return cls(folder, config)
+        return cls(folder, config, load_checkpoint(init)[0], checksum(init))
 
     @property
     def decisions(self) -> int:
@@ -163,6 +193,8 @@ class Run:
             "evaluations": np.array(json.dumps(self.evaluations)),
             "init": np.array(self.init or ""),
         }
+        if self.collector.prior is not None:
+            arrays["prior"] = self.collector.prior
         for index, moments in learner.policy.optimizer.state_dict()["state"].items():
             for name, tensor in moments.items():
                 arrays[f"adam/{index}/{name}"] = tensor.numpy()
@@ -170,20 +202,21 @@ class Run:
             arrays[f"games/{name}"] = array
         data = io.BytesIO()
         np.savez(data, **arrays)
+        self.collector.pool.write(self.folder / "pool")
         write_atomically(self.folder / "state.npz", data.getvalue())
 
     @classmethod
     def resume(cls, folder: Path) -> Run:
         """The run in a folder, as it was when its state was last written."""
         config = load_config(folder / "config.json")
-        run = cls(folder, config)
         path = folder / "state.npz"
         if not path.exists():  # stopped before the first interval was over: from the start
             init = json.loads((folder / "config.json").read_text()).get("init_from")
-            return cls(folder, config, init)
+            return cls.begin(folder, config, init)
         try:
             with np.load(path, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
+            run = cls(folder, config, state.get("prior"))
             run._load(state)
         except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no state of this run: {error}") from error
@@ -229,7 +262,7 @@ class Stopped(Exception):
 
 
 class Progress(BaseCallback):
-    """Progress bar, evaluation against `greedy`, saved states; ends the run on a signal."""
+    """Progress bar, evaluations, saved states; ends the run on a signal."""
 
     def __init__(self, run: Run) -> None:
         super().__init__()
@@ -263,23 +296,26 @@ class Progress(BaseCallback):
         return True
 
     def evaluate(self) -> None:
-        """Win share against `greedy`, at every table size, without search or sampling."""
+        """Win share against each fixed baseline and table size, without search or sampling."""
         run, config = self.run, self.run.config
         result: dict[str, Any] = {"decisions": run.decisions}
-        for players in config.players:
-            share, points = duel(
-                run.learner.network.weights(),
-                config.hidden,
-                run.collector.decks,
-                players,
-                config.rules[0],
-                config.eval_games,
-            )
-            result[f"{players}p"] = share
-            self.logger.record(f"greedy/win_share_{players}p", share)
-            self.logger.record(f"greedy/relative_points_{players}p", points)
+        for bot in config.eval_bots:
+            for players in config.eval_players or config.players:
+                share, points = duel(
+                    run.learner.network.weights(),
+                    config.hidden,
+                    run.collector.decks,
+                    players,
+                    config.rules[0],
+                    config.eval_games // (5 if bot == "mc" else 1),
+                    bot=BOTS[bot],
+                )
+                result[f"{bot}_{players}p"] = share
+                self.logger.record(f"win_share/{bot}_{players}p", share)
+                self.logger.record(f"relative_points/{bot}_{players}p", points)
         run.evaluations.append(result)
-        self.bar.set_postfix_str(f"vs greedy {result[f'{config.players[0]}p']:.2f}")
+        bot, players = config.eval_bots[0], (config.eval_players or config.players)[0]
+        self.bar.set_postfix_str(f"vs {bot} {result[f'{bot}_{players}p']:.2f}")
 
     def _on_training_end(self) -> None:
         self.bar.close()
@@ -364,7 +400,7 @@ def main(argv: list[str]) -> int:
         else:
             folder = new_run_dir(options)
             config = options.config
-            run = Run(folder, config, options.init)
+            run = Run.begin(folder, config, options.init)
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
             write_atomically(folder / "config.json", text.encode())

@@ -202,19 +202,28 @@ def mc_values(games, decks, who, n, determinisations, horizon, values):
     sums = np.empty((ACTIONS, TALLIES), np.float64)
     for i in range(n):
         game = games[who[i]["game"]]
-        deck = decks[game["deck"]]
         seat = np.int64(who[i]["seat"])
-        work[2] = game
-        view = work[2]
-        hide(view, seat)
-        view["rng"] = next_random(game)
-        count = list_unseen(view, unseen)
-        sums[:] = 0.0
-        search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
-        legal = legal_actions(view, deck, seat)
+        deck = decks[game["deck"]]
+        value_actions(game, deck, seat, determinisations, horizon, work, unseen, sums)
+        legal = legal_actions(game, deck, seat)
         for action in range(ACTIONS):
             mean = sums[action, RELATIVE] / determinisations
             values[i, action] = mean if legal >> action & 1 else -np.inf
+
+
+@kernel
+def value_actions(game, deck, seat, determinisations, horizon, work, unseen, sums):
+    """`search` for one seat of a full record, whose stream moves on by one number.
+
+    Scratch: `work` GAME [3], `unseen` uint8 [NUMBERS]; written: `sums` float64 [ACTIONS, TALLIES].
+    """
+    work[2] = game
+    view = work[2]
+    hide(view, seat)
+    view["rng"] = next_random(game)
+    count = list_unseen(view, unseen)
+    sums[:] = 0.0
+    search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
 
 
 @kernel

@@ -8,23 +8,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.checkpoint import load_checkpoint
+from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
 from oxx_env.jit import kernel
-from oxx_env.observe import OBS, encode
 from oxx_env.rules import ACTIONS, legal_actions
 from oxx_env.views import View
 
 
 @kernel
-def _best(games, decks, seat, w, hidden, obs, work, logits):
-    encode(games[0], decks[0], seat, obs)
+def _best(games, decks, seat, w, hidden, sight, obs, work, logits):
+    encode_input(games[0], decks[0], seat, sight, obs)
     forward(w, hidden, obs, work, logits)
     return best_action(logits, legal_actions(games[0], decks[0], seat))
 
 
 @kernel
-def _probabilities(games, decks, seat, w, hidden, obs, work, logits, out):
-    encode(games[0], decks[0], seat, obs)
+def _probabilities(games, decks, seat, w, hidden, sight, obs, work, logits, out):
+    encode_input(games[0], decks[0], seat, sight, obs)
     value = forward(w, hidden, obs, work, logits)
     softmax(logits, legal_actions(games[0], decks[0], seat), np.float32(1), out)
     return value
@@ -42,7 +42,8 @@ class PolicyBot:
         self.spec = spec
         self.weights = weights
         self.hidden = hidden_of(len(weights))
-        self._obs = np.zeros(OBS, np.float32)
+        self._sight = scratch()
+        self._obs = np.zeros(INPUT, np.float32)
         self._work = workspace(self.hidden)
         self._logits = np.zeros(ACTIONS, np.float32)
 
@@ -55,6 +56,7 @@ class PolicyBot:
                 view.seat,
                 self.weights,
                 self.hidden,
+                self._sight,
                 self._obs,
                 self._work,
                 self._logits,
@@ -70,6 +72,7 @@ class PolicyBot:
             view.seat,
             self.weights,
             self.hidden,
+            self._sight,
             self._obs,
             self._work,
             self._logits,
