@@ -10,6 +10,7 @@ your turn, a taken seat), 413 too large, 415 not JSON, 421 a name this server do
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import json
@@ -71,6 +72,7 @@ def make_app(
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
+        app.state.loop = asyncio.get_running_loop()
         if warm:
             await house.aside(house.warm_up)
         yield
@@ -321,11 +323,13 @@ async def state(request: Request) -> Response:
 
 
 async def move(request: Request) -> Response:
+    """A decision; the answer, when it is kept, is the table as the seat sees it then."""
     room, seat = _seat(request)
+    since = _query(request, "since")
     told = await _json(request, {"turn", "action"})
     room.move(seat, _integer(told, "turn"), _integer(told, "action"))
     await _house(request).changed(room)
-    return JSONResponse({"version": room.version})
+    return JSONResponse(room.state(seat, since))
 
 
 async def advise(request: Request) -> Response:

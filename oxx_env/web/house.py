@@ -9,16 +9,23 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from oxx_env import advice
+from oxx_env.bots import Bot
+from oxx_env.views import View
 from oxx_env.web import coach
 from oxx_env.web.levels import levels
 from oxx_env.web.rooms import Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
+HASTE = 0.1  # seconds within which several answers of bots are told at once
+QUIET = 0.5  # seconds after which bots' answers are kept
 
 
 class House:
@@ -31,12 +38,23 @@ class House:
         self._coaches = ThreadPoolExecutor(2, "coach")
         self._writer = ThreadPoolExecutor(1, "writer")
         self._tasks: set[asyncio.Task[None]] = set()
+        self.closing = False
+
+    def let_go(self) -> None:
+        """Answer all who wait for news: the server is about to stop."""
+        self.closing = True
+        for room in self.rooms.rooms.values():
+            room.tell()
 
     async def close(self) -> None:
-        """Let what is under way come to its end."""
+        """Stop the bots, and keep what is not yet kept."""
         for task in list(self._tasks):
             task.cancel()
         await asyncio.gather(*self._tasks, return_exceptions=True)
+        for room in self.rooms.rooms.values():
+            if room.saved < room.changes:
+                room.writing = None
+                await self._write(room)
         for pool in (self._thinkers, self._coaches, self._writer):
             pool.shutdown(cancel_futures=pool is not self._writer)
 
@@ -52,52 +70,67 @@ class House:
         return room
 
     async def changed(self, room: Room) -> None:
-        """Keep what has changed, tell it, and let the bots answer."""
-        room.waiting += 1
-        try:
-            await self._save(room)
-        finally:
-            room.waiting -= 1
+        """Keep what a person has changed, tell it, and let the bots answer."""
+        await self._save(room)
         room.tell()
         self.wake(room)
 
     async def _save(self, room: Room) -> None:
-        loop = asyncio.get_running_loop()
+        """Return when the room as it is now is kept; who comes while a file is written shares the
+        next writing with all others."""
+        wanted = room.changes
+        while room.saved < wanted:
+            if room.writing is None:
+                room.writing = self._begin(self._write(room))
+            await asyncio.shield(room.writing)
+
+    async def _write(self, room: Room) -> None:
+        changes, finished = room.changes, room.finished
         snapshot = self.rooms.snapshot(room)
         try:
-            await loop.run_in_executor(self._writer, write, *snapshot)
-            room.trouble = ""
+            await asyncio.get_running_loop().run_in_executor(self._writer, write, *snapshot)
+            room.trouble, room.kept = "", finished
         except OSError as error:
             room.trouble = f"this table cannot be saved: {error.strerror}"
             print(f"oxx serve: {room.id}: {error}", file=sys.stderr, flush=True)
+        room.saved, room.writing = changes, None
+
+    async def _save_soon(self, room: Room) -> None:
+        """Keep what bots have done, which would come out the same once more, when it is quiet."""
+        await asyncio.sleep(QUIET)
+        await self._save(room)
+
+    def _begin(self, work: Coroutine[Any, Any, None]) -> asyncio.Task[None]:
+        task = asyncio.get_running_loop().create_task(work)
+        self._tasks.add(task)
+        task.add_done_callback(self._tasks.discard)
+        return task
 
     def wake(self, room: Room) -> None:
         """Let the bots of a room think if it is their turn and they do not yet."""
         if room.thinking or not any(seat in room.bots for seat in room.table.deciders()):
             return
         room.thinking = True
-        task = asyncio.get_running_loop().create_task(self._think(room))
-        self._tasks.add(task)
-        task.add_done_callback(self._tasks.discard)
+        self._begin(self._think(room))
 
     async def _think(self, room: Room) -> None:
         loop = asyncio.get_running_loop()
+        told = loop.time()
         try:
             while seats := [seat for seat in room.table.deciders() if seat in room.bots]:
-                asked = [(s, room.view(s), room.generator(s, room.turn(s))) for s in seats]
-                actions = await asyncio.gather(
-                    *(
-                        loop.run_in_executor(self._thinkers, room.bots[s].act, view, rng)
-                        for s, view, rng in asked
-                    )
-                )
+                asked = [
+                    (room.bots[s], room.view(s), room.generator(s, room.turn(s))) for s in seats
+                ]
+                actions = await loop.run_in_executor(self._thinkers, _answers, asked)
                 for seat, action in zip(seats, actions, strict=True):
-                    room.act(seat, int(action))
-                await self._save(room)
-                room.tell()
+                    room.act(seat, action)
+                if loop.time() - told > HASTE:
+                    room.tell()
+                    told = loop.time()
+            room.tell()
+            self._begin(self._save_soon(room))
         except Exception as error:  # a bot's fault must not stay silent
             room.trouble = f"a bot cannot go on: {type(error).__name__}: {error}"
-            room.version += 1
             print(f"oxx serve: {room.id}: {room.trouble}", file=sys.stderr, flush=True)
             room.tell()
         finally:
@@ -108,7 +141,7 @@ class House:
         room.waiting += 1
         try:
             async with asyncio.timeout(patience):
-                while room.version == version:
+                while room.version == version and not self.closing:
                     await room.news.wait()
         except TimeoutError:
             pass
@@ -171,6 +204,11 @@ class House:
                         coach.options(view, rng)
                     room.act(seat, int(bot.act(view, rng)) if bot else view.legal[0])
             room.state(0, None)
+
+
+def _answers(asked: list[tuple[Bot, View, np.random.Generator]]) -> list[int]:
+    """What bots do: one hop to another thread for all of a table."""
+    return [int(bot.act(view, rng)) for bot, view, rng in asked]
 
 
 def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:

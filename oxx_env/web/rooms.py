@@ -171,8 +171,9 @@ def _bot_seat(level: str, others: list[Seat]) -> Seat:
 class Room:
     """One match with its seats.
 
-    version  grows with everything that a seat may want to hear of
-    news     set, and replaced by a new one, when it grows
+    changes  counts everything that changed; `saved` of them are kept in the file
+    version  counts the times that the seats were told of changes
+    news     set, and replaced by a new one, when they are told
     """
 
     id: str
@@ -181,7 +182,10 @@ class Room:
     seed: int
     invite: str
     created: float
+    changes: int = 0
     version: int = 0
+    saved: int = -1
+    writing: asyncio.Task[None] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
     thinking: bool = False  # do the bots think?
     waiting: int = 0  # requests that wait for news
@@ -193,7 +197,8 @@ class Room:
         self.bots: dict[int, Bot] = {}
         self.advice: dict[tuple[int, int], list[dict[str, Any]]] = {}  # (seat, turn) -> options
         self.reviews: dict[int, dict[int, dict[str, Any]]] = {}  # seat -> turn -> judgement
-        self._ended: list[dict[str, Any]] = []  # events of games that are over
+        self._told: list[dict[str, Any]] = []  # events so far, each in the words of its time
+        self.kept = 0  # finished games in the file of records
         for index, seat in enumerate(self.seats):
             if seat.kind == "bot":
                 self.bots[index] = bot_of(seat.level)
@@ -275,17 +280,18 @@ class Room:
         self.changed()
 
     def changed(self) -> None:
-        self.version += 1
+        self.changes += 1
         self.used = time.monotonic()
 
     def tell(self) -> None:
         """Wake up everybody who waits for news."""
+        self.version += 1
         news, self.news = self.news, asyncio.Event()
         news.set()
 
     @property
     def idle(self) -> bool:
-        return not self.thinking and not self.waiting
+        return not (self.thinking or self.waiting) and self.saved == self.changes
 
     # --- telling ---
 
@@ -295,18 +301,10 @@ class Room:
 
     def events(self) -> list[dict[str, Any]]:
         """All that everybody saw, in order, as the page shows it."""
-        ended = sum(event["kind"] == "end" for event in self._ended)
-        told: list[dict[str, Any]] = []
-        for kind, *rest in telling.events(self.table):
-            if kind == "deal":
-                game = rest[0]
-            if game <= ended:
-                continue  # told already
-            told.append(event(kind, rest, self.names, self.setup.rules, self.setup.deck))
-            if kind == "end":
-                self._ended += told
-                told = []
-        return self._ended + told
+        for kind, *rest in telling.events(self.table)[len(self._told) :]:
+            told = event(kind, rest, self.names, self.setup.rules, self.setup.deck)
+            self._told.append(told)
+        return self._told
 
     def state(self, seat: int, since: int | None) -> dict[str, Any]:
         """What a seat's page needs; events from number `since` on, or those of the running game.
@@ -316,9 +314,9 @@ class Room:
         table, view = self.table, self.view(seat)
         game, players = view.game, view.players
         events = self.events()
-        first = max(i for i, told in enumerate(events) if told["kind"] == "deal")
-        start = first if since is None or not 0 <= since <= len(events) else since
-        over = table.over
+        deals = (i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "deal")
+        start = next(deals) if since is None or not 0 <= since <= len(events) else since
+        over, deciders = table.over, table.deciders()
         told: dict[str, Any] = {
             "id": self.id,
             "version": self.version,
@@ -335,10 +333,10 @@ class Room:
             "invite": self.invite if any(s.free for s in self.seats) else None,
             "trouble": self.trouble,
             "phase": view.phase,
-            "waits_for": table.deciders(),
+            "waits_for": deciders,
             "hand": view.hand,
             "picked": int(game["picks"][seat]) if game["picks"][seat] != NO_CARD else None,
-            "legal": view.legal if seat in table.deciders() else [],
+            "legal": view.legal if seat in deciders else [],
             "card": view.card,
             "hand_sizes": game["hand_sizes"][:players].tolist(),
             "pile_sizes": game["pile_sizes"][:players].tolist(),
@@ -360,6 +358,12 @@ class Room:
         if over:
             told["ranks"], told["winners"] = table.ranks(), table.winners()
         return told
+
+    @property
+    def finished(self) -> int:
+        """How many games of the match are over."""
+        game = self.table.game
+        return int(game["match_game"]) - (not self.table.over)
 
     def records(self) -> list[dict[str, Any]]:
         """The finished games; their deals stay secret while the match goes on."""
@@ -396,6 +400,7 @@ class Room:
         room = cls(told["id"], setup, seats, seed, told["invite"], told["created"])
         for seat, action in told["decisions"]:
             room.table.act(seat, action)
+        room.saved = room.changes
         return room
 
 
@@ -490,9 +495,9 @@ class Rooms:
 
     def snapshot(self, room: Room) -> tuple[Path, str, Path | None, list[dict[str, Any]]]:
         """What `write` needs, taken at once, so that it may write in another thread."""
-        finished = room.records()
         table = self.folder / "tables" / f"{room.id}.json"
         game = self.folder / "games" / f"{room.id}.jsonl"
+        finished = room.records() if room.finished > room.kept else []
         return table, json.dumps(room.to_dict()), game if finished else None, finished
 
 

@@ -134,8 +134,9 @@ class SeatPage {
     this.fault = "";
     const turn = this.state.turn;
     this.draw();
+    let state = null;
     try {
-      await call(`${this.path}/moves`, { token: this.token, body: { turn, action }, signal: this.signal });
+      state = await call(`${this.path}/moves?since=${this.told}`, { token: this.token, body: { turn, action }, signal: this.signal });
     } catch (error) {
       if (this.signal.aborted) return;
       // 409: it was made before, in another tab or by a request whose answer was lost
@@ -143,8 +144,8 @@ class SeatPage {
     }
     this.sending = false;
     try {
-      await this.update(await this.ask(`?since=${this.told}`));
-      if (this.coachOpen) this.judge(turn);
+      await this.update(state ?? await this.ask(`?since=${this.told}`));
+      if (state && this.coachOpen) this.judge(turn);
     } catch (error) {
       if (!this.signal.aborted) this.fault = error.message;
       this.draw();

@@ -1,0 +1,714 @@
+"""The server of `oxx serve`, asked as a browser would and as one should not."""
+
+import asyncio
+import json
+import re
+import signal
+import socket
+import subprocess
+import sys
+import threading
+import time
+import urllib.request
+import warnings
+
+import pytest
+
+pytest.importorskip("starlette", reason="the extra `web` is not installed")
+httpx = pytest.importorskip("httpx", reason="starlette's test client needs httpx")
+with warnings.catch_warnings():
+    warnings.simplefilter("ignore")  # of a successor that not every index has
+    from starlette.testclient import TestClient
+
+# ruff: noqa: E402
+from oxx_env import cards, cli, records, render
+from oxx_env.rules import RULE_SETS
+from oxx_env.web import coach, house, rooms
+from oxx_env.web.app import MAX_BODY, make_app
+from oxx_env.web.levels import levels
+
+HUMAN, GREEDY = {"kind": "human"}, {"kind": "bot", "level": "greedy"}
+
+
+@pytest.fixture(scope="module")
+def client(tmp_path_factory):
+    app = make_app(tmp_path_factory.mktemp("games"), seed=1)
+    with TestClient(app, base_url="http://localhost") as asked:
+        yield asked
+
+
+@pytest.fixture(autouse=True)
+def _what_bots_did_is_kept_at_once(monkeypatch):
+    monkeypatch.setattr(house, "QUIET", 0.01)
+
+
+class Player:
+    """One who holds a seat."""
+
+    def __init__(self, client, made):
+        self.client, self.id, self.seat = client, made["id"], made["seat"]
+        self.token = made["token"]
+        self.headers = {"Authorization": f"Bearer {made['token']}"}
+
+    def get(self, path=""):
+        return self.client.get(f"/api/tables/{self.id}{path}", headers=self.headers)
+
+    def post(self, path, **body):
+        return self.client.post(f"/api/tables/{self.id}{path}", headers=self.headers, json=body)
+
+    def state(self, query=""):
+        answer = self.get(query)
+        assert answer.status_code == 200, answer.text
+        return answer.json()
+
+    def my_turn(self):
+        """The state as soon as this seat decides, or the match is over."""
+        state = self.state()
+        while not state["legal"] and not state["over"]:
+            state = self.state(f"?version={state['version']}")
+        return state
+
+    def move(self, state, action):
+        return self.post("/moves", turn=state["turn"], action=action)
+
+    def play(self):
+        """To the end, always the first legal action; the last state."""
+        while not (state := self.my_turn())["over"]:
+            assert self.move(state, state["legal"][0]).status_code == 200
+        return state
+
+
+def sit(client, *seats, **setup):
+    answer = client.post("/api/tables", json={"seats": list(seats), **setup})
+    assert answer.status_code == 201, answer.text
+    return Player(client, answer.json())
+
+
+def join(client, player, invite, **body):
+    answer = client.post(f"/api/tables/{player.id}/join", json={"invite": invite, **body})
+    assert answer.status_code == 201, answer.text
+    return Player(client, answer.json())
+
+
+def wait_for(what):
+    """Until it is so: what bots have done is kept a moment later."""
+    for _ in range(200):
+        if what():
+            return
+        time.sleep(0.05)
+    raise AssertionError("this did not come about in ten seconds")
+
+
+# --- playing --------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("players", [2, 5, 10])
+def test_a_game_against_bots_is_played_to_its_end_and_is_a_valid_record(client, rules, players):
+    player = sit(client, HUMAN, *[GREEDY] * (players - 1), rules=rules)
+    state = player.play()
+    told = player.get("/record")
+    (record,) = [json.loads(line) for line in told.text.splitlines()]
+    assert records.replay(record).record["scores"] == state["match"]["points"]
+    assert state["winners"] == record["winners"]
+    assert state["direction"] == render.DIRECTION[rules]
+    file = client.app.state.house.rooms.folder / "games" / f"{player.id}.jsonl"
+    wait_for(lambda: file.exists() and file.read_text() == told.text)
+
+
+def test_every_level_plays(client):
+    names = [level.name for level in levels()]
+    assert names[:3] == ["random", "greedy", "careful"]
+    player = sit(client, HUMAN, *({"kind": "bot", "level": name} for name in names))
+    assert player.play()["over"]
+
+
+def test_a_match_adds_up_and_shows_its_records_only_when_it_is_over(client):
+    player = sit(client, HUMAN, *[GREEDY] * 8, games=2)
+    first = player.state()
+    while (state := player.my_turn())["match"]["game"] == 1:
+        assert player.get("/record").status_code == 409
+        player.move(state, state["legal"][0])
+    last = player.play()
+    told = [json.loads(line) for line in player.get("/record").text.splitlines()]
+    assert [one["match"]["game"] for one in told] == [1, 2]
+    assert all(one["match"]["id"] == player.id for one in told)
+    points = [sum(pair) for pair in zip(*(one["scores"] for one in told), strict=True)]
+    assert last["match"]["points"] == points
+    seen = player.state("?since=0")["events"]
+    assert [event["kind"] for event in seen if event["kind"] in ("deal", "end")] == [
+        "deal", "end", "deal", "end",
+    ]  # fmt: skip
+    assert first["events"][0] == seen[0]
+
+
+def test_events_tell_the_record(client):
+    player = sit(client, HUMAN, GREEDY, GREEDY)
+    player.play()
+    record = json.loads(player.get("/record").text)
+    events = player.state()["events"]
+    assert events[0]["rows"] == record["rows"]
+    placed = [event for event in events if event["kind"] == "place"]
+    told = [placement for one in record["rounds"] for placement in one["placements"]]
+    assert [[e["seat"], e["number"], e["row"], e["taken"]] for e in placed] == told
+    for event in placed:
+        assert str(event["number"]) in event["text"]
+        assert bool(event["taken"]) == ("takes row" in event["text"])
+
+
+def test_an_own_deck_is_played_and_named(client):
+    deck = cards.random_deck("balanced", __import__("numpy").random.default_rng(5)).tolist()
+    player = sit(client, HUMAN, *[GREEDY] * 9, deck={"name": "my box", "cards": deck})
+    assert player.state()["cards"] == deck
+    player.play()
+    record = json.loads(player.get("/record").text)
+    assert record["deck"] == {"name": "my box", "cards": deck}
+    records.replay(record)
+
+
+# --- seats and secrets ----------------------------------------------------------------------------
+
+
+def numbers_in(told):
+    """All integers anywhere in JSON."""
+    if isinstance(told, dict):
+        return {n for key, value in told.items() if key != "cards" for n in numbers_in(value)}
+    if isinstance(told, list):
+        return {n for value in told for n in numbers_in(value)}
+    return {told} if isinstance(told, int) and not isinstance(told, bool) else set()
+
+
+def test_no_seat_is_sent_another_ones_hand(client):
+    anna = sit(client, HUMAN, HUMAN, GREEDY)
+    ben = join(client, anna, anna.state()["invite"])
+    room = client.app.state.house.rooms.get(anna.id)
+    looked = 0
+    while not room.table.over:
+        for player in (anna, ben):
+            state = player.state()
+            hands = room.table.game["hands"]
+            sizes = room.table.game["hand_sizes"]
+            hidden = {int(n) for s in range(3) if s != player.seat for n in hands[s][: sizes[s]]}
+            picks = room.table.game["picks"]
+            if state["phase"] == "card":
+                hidden |= {int(picks[s]) for s in range(3) if s != player.seat} - {0}
+            held = {key: state[key] for key in ("hand", "picked", "known_hand", "returned", "card")}
+            assert not numbers_in(held) & hidden
+            shown = {n for e in state["events"] if e["kind"] == "reveal" for n in e["cards"]}
+            assert not shown & hidden
+            assert "seed" not in json.dumps(state) and "draw_piles" not in json.dumps(state)
+            looked += 1
+            if state["legal"] and player.get().json()["turn"] == state["turn"]:
+                player.move(state, state["legal"][-1])
+    assert looked > 40
+
+
+def test_two_deals_that_differ_in_what_a_seat_cannot_know_look_the_same_to_it(client):
+    player = sit(client, HUMAN, GREEDY)
+    room = client.app.state.house.rooms.get(player.id)
+    room.bots.clear()  # nobody moves while we look
+    before = player.state()
+    game = room.table.games[0]
+    hand = game["hands"][1].copy()
+    box = [n for n in range(1, 111) if n not in game["piles"] and n not in game["hands"]]
+    box = [n for n in box if n not in game["rows"]]
+    game["hands"][1][:4] = sorted(box[:4])
+    assert (game["hands"][1] != hand).any()
+    assert player.state() == before
+
+
+def test_a_token_holds_one_seat_and_no_other(client):
+    anna = sit(client, {"kind": "human", "name": "Anna"}, HUMAN)
+    invite = anna.state()["invite"]
+    ben = join(client, anna, invite, name="Ben")
+    assert (anna.state()["seat"], ben.state()["seat"]) == (0, 1)
+    assert [seat["name"] for seat in ben.state()["seats"]] == ["Anna", "Ben"]
+    assert anna.state()["invite"] is None  # nobody is missing
+    again = client.post(f"/api/tables/{anna.id}/join", json={"invite": invite})
+    assert again.status_code == 409
+    state = anna.state()
+    assert anna.move(state, state["legal"][0]).status_code == 200
+    assert ben.state()["turn"] == 0 and len(ben.state()["hand"]) == 4
+    assert anna.state()["waits_for"] == [1]
+
+
+def test_tokens_and_their_seats_are_not_in_the_files(client):
+    player = sit(client, HUMAN, GREEDY)
+    text = (client.app.state.house.rooms.folder / "tables" / f"{player.id}.json").read_text()
+    assert player.token not in text
+    assert rooms.hash_of(player.token) in text
+
+
+def test_a_free_seat_can_be_given_to_a_bot(client):
+    player = sit(client, HUMAN, HUMAN)
+    assert player.post("/seats", seat=0, level="greedy").status_code == 409
+    assert player.post("/seats", seat=9, level="greedy").status_code == 422
+    assert player.post("/seats", seat=1, level="nobody").status_code == 422
+    assert player.state()["seats"][1]["free"]
+    assert player.post("/seats", seat=1, level="greedy").status_code == 200
+    assert player.play()["over"]
+
+
+def test_a_waiting_request_is_answered_when_the_other_seat_decides(client):
+    anna = sit(client, HUMAN, HUMAN)
+    ben = join(client, anna, anna.state()["invite"])
+    state = anna.state()
+    got = []
+    waiting = threading.Thread(
+        target=lambda: got.append(anna.state(f"?version={state['version']}&since=0"))
+    )
+    waiting.start()
+    time.sleep(0.2)
+    assert not got
+    told = ben.state()
+    ben.move(told, told["legal"][0])
+    waiting.join(10)
+    assert got[0]["version"] > state["version"]
+    assert got[0]["waits_for"] == [0]
+
+
+# --- what must be refused -------------------------------------------------------------------------
+
+
+@pytest.fixture
+def seat(client):
+    return sit(client, HUMAN, HUMAN, GREEDY)
+
+
+def unchanged(player, ask):
+    """The answer's status, after checking that nothing at the table has changed."""
+    before = player.state()
+    file = player.client.app.state.house.rooms.folder / "tables" / f"{player.id}.json"
+    kept = json.loads(file.read_text())
+    answer = ask()
+    assert player.state() == before
+    assert json.loads(file.read_text()) == kept
+    assert answer.headers["content-type"].startswith("application/json")
+    assert answer.json()["error"]
+    return answer.status_code
+
+
+def settled(player):
+    """The state when the bots have decided all they can."""
+    state = player.state()
+    while any(state["seats"][seat]["kind"] == "bot" for seat in state["waits_for"]):
+        state = player.state(f"?version={state['version']}")
+    room = player.client.app.state.house.rooms.get(player.id)
+    wait_for(lambda: room.saved == room.changes)
+    return state
+
+
+def test_wrong_tokens_are_refused(client, seat):
+    settled(seat)
+    url = f"/api/tables/{seat.id}"
+    move = {"turn": 0, "action": 0}
+    for headers, status in [
+        ({}, 401),
+        ({"Authorization": "Basic abc"}, 401),
+        ({"Authorization": "Bearer "}, 401),
+        ({"Authorization": "Bearer wrong"}, 403),
+        ({"Authorization": "Bearer " + seat.token[:-1]}, 403),
+        ({"Authorization": ("Bearer " + "\xe9" * 10).encode("latin-1")}, 403),
+    ]:
+        for path in ("", "/coach", "/review", "/record"):
+            assert (
+                unchanged(seat, lambda p=path, h=headers: client.get(url + p, headers=h)) == status
+            )
+        post = lambda h=headers: client.post(f"{url}/moves", json=move, headers=h)  # noqa: E731
+        assert unchanged(seat, post) == status
+
+
+def test_unknown_tables_are_not_found(client, seat):
+    settled(seat)
+    for name in ("a" * 16, "x", "..%2F..%2Fetc%2Fpasswd", "A" * 16, "%00", "é"):
+        ask = lambda n=name: client.get(f"/api/tables/{n}", headers=seat.headers)  # noqa: E731
+        assert unchanged(seat, ask) == 404
+    assert client.get("/api/nothing").status_code == 404
+    assert client.get("/card/0-100000.svg").status_code == 404
+    assert client.get("/card/5-800000.svg").status_code == 404
+    assert client.get("/../app.py").status_code == 404
+    assert client.delete(f"/api/tables/{seat.id}").status_code == 405
+
+
+def test_illegal_and_repeated_moves_change_nothing(client, seat):
+    state = settled(seat)
+    for action, status in [(4, 422), (8, 422), (9, 422), (10, 422), (10**8, 422)]:
+        assert unchanged(seat, lambda a=action: seat.move(state, a)) == status
+    for body in [
+        {"turn": 0},
+        {"action": 0},
+        {"turn": 0, "action": "0"},
+        {"turn": 0, "action": True},
+        {"turn": 0, "action": 0.0},
+        {"turn": -1, "action": 0},
+        {"turn": 0, "action": 10**30},
+        {"turn": 0, "action": None},
+        {"turn": 0, "action": 0, "seat": 1},
+    ]:
+        assert unchanged(seat, lambda b=body: seat.post("/moves", **b)) == 422
+    assert unchanged(seat, lambda: seat.post("/moves", turn=1, action=0)) == 409  # too early
+    assert seat.move(state, 0).status_code == 200
+    assert unchanged(seat, lambda: seat.move(state, 0)) == 409  # replayed
+    assert unchanged(seat, lambda: seat.post("/moves", turn=1, action=0)) == 409  # not its turn
+
+
+@pytest.mark.parametrize(
+    ("body", "kind", "status"),
+    [
+        (b"", "application/json", 400),
+        (b"{", "application/json", 400),
+        (b"[]", "application/json", 400),
+        (b"null", "application/json", 400),
+        (b'{"turn": NaN, "action": 0}', "application/json", 400),
+        (b"\xff\xfe", "application/json", 400),
+        (b"[" * 50_000, "application/json", 400),
+        (b'{"turn": 0, "action": ' + b"9" * 5000 + b"}", "application/json", 400),
+        (b'{"turn": 0, "action": 0}', "text/plain", 415),
+        (b"turn=0&action=0", "application/x-www-form-urlencoded", 415),
+        (b'{"turn": 0, "action": 0}' + b" " * MAX_BODY, "application/json", 413),
+    ],
+)
+def test_malformed_and_oversized_requests_change_nothing(client, seat, body, kind, status):
+    settled(seat)
+    headers = {**seat.headers, "Content-Type": kind}
+    url = f"/api/tables/{seat.id}/moves"
+    assert unchanged(seat, lambda: client.post(url, content=body, headers=headers)) == status
+    chunks = lambda: iter([body[:10], body[10:]])  # noqa: E731  without a length told beforehand
+    assert unchanged(seat, lambda: client.post(url, content=chunks(), headers=headers)) == status
+
+
+@pytest.mark.parametrize(
+    "setup",
+    [
+        {},
+        {"seats": []},
+        {"seats": [HUMAN]},
+        {"seats": [HUMAN] * 11},
+        {"seats": [GREEDY, GREEDY]},
+        {"seats": [HUMAN, {"kind": "bot", "level": "cheat"}]},
+        {"seats": [HUMAN, {"kind": "bot", "level": "policy:/etc"}]},
+        {"seats": [HUMAN, {"kind": "ghost"}]},
+        {"seats": [HUMAN, 3]},
+        {"seats": [{"kind": "human", "name": "x" * 21}, GREEDY]},
+        {"seats": [{"kind": "human", "name": "a\x00b"}, GREEDY]},
+        {"seats": [{"kind": "human", "token": "mine"}, GREEDY]},
+        {"seats": [HUMAN, GREEDY], "rules": "chess"},
+        {"seats": [HUMAN, GREEDY], "rules": ["base"]},
+        {"seats": [HUMAN, GREEDY], "games": 0},
+        {"seats": [HUMAN, GREEDY], "games": 10**9},
+        {"seats": [HUMAN, GREEDY], "coach": "yes"},
+        {"seats": [HUMAN, GREEDY], "seed": 4},
+        {"seats": [HUMAN, GREEDY], "deck": "/etc/passwd"},
+        {"seats": [HUMAN, GREEDY], "deck": "./balanced"},
+        {"seats": [HUMAN, GREEDY], "deck": {"name": "x", "cards": []}},
+        {"seats": [HUMAN, GREEDY], "deck": {"name": "../x", "cards": [[1] * 6] * 110}},
+        {"seats": [HUMAN, GREEDY], "deck": {"name": "x", "cards": [[0] * 6] * 110}},
+        {"seats": [HUMAN, GREEDY], "deck": {"name": "x", "cards": [[8] * 6] * 110}},
+    ],
+)
+def test_a_table_that_cannot_be_is_refused(client, setup):
+    house = client.app.state.house
+    before = set(house.rooms.rooms)
+    answer = client.post("/api/tables", json=setup)
+    assert answer.status_code == 422
+    assert answer.json()["error"]
+    assert set(house.rooms.rooms) == before
+
+
+def test_wrong_invitations_are_refused(client, seat):
+    settled(seat)
+    url = f"/api/tables/{seat.id}/join"
+    for body, status in [
+        ({"invite": "x"}, 403),
+        ({"invite": "é"}, 403),
+        ({}, 422),
+        ({"invite": 3}, 422),
+    ]:
+        assert unchanged(seat, lambda b=body: client.post(url, json=b)) == status
+
+
+def test_only_the_servers_own_names_are_answered(client):
+    for host in ("evil.example", "localhost.evil.example", "127.0.0.1.evil.example", ""):
+        assert client.get("/api/info", headers={"Host": host}).status_code == 421
+    for host in ("localhost", "localhost:8000", "127.0.0.1:9", "[::1]:80"):
+        assert client.get("/api/info", headers={"Host": host}).status_code == 200
+
+
+def test_the_page_loads_nothing_from_elsewhere(client):
+    answer = client.get("/")
+    assert "default-src 'self'" in answer.headers["content-security-policy"]
+    names = re.findall(r'(?:src|href)="([^"#]+)"', answer.text)
+    assert "main.js" in names
+    for name in names:
+        assert client.get(f"/{name}").status_code == 200
+    static = rooms.Path(rooms.__file__).parent / "static"
+    for file in static.iterdir():
+        text = file.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
+        assert "http://" not in text and "https://" not in text, file.name
+
+
+# --- restarts -------------------------------------------------------------------------------------
+
+
+def test_games_survive_a_restart(tmp_path):
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        anna = sit(client, HUMAN, HUMAN, GREEDY, rules="positive")
+        ben = join(client, anna, anna.state()["invite"], name="Ben")
+        for _ in range(12):
+            for player in (anna, ben):
+                state = settled(player)
+                if state["legal"]:
+                    player.move(state, state["legal"][0])
+        before = [settled(anna), settled(ben)]
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        anna.client = ben.client = client
+        after = [settled(anna), settled(ben)]
+        for state in (*before, *after):
+            del state["version"]
+        assert after == before
+        while not anna.state()["over"]:
+            for player in (anna, ben):
+                state = settled(player)
+                if state["legal"]:
+                    assert player.move(state, state["legal"][0]).status_code == 200
+        records.replay(json.loads(anna.get("/record").text))
+
+
+def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        broken, whole = sit(client, HUMAN, GREEDY), sit(client, HUMAN, GREEDY)
+    for text in ("{", '{"format": "oxx-table/1"}', "[]"):
+        (tmp_path / "tables" / f"{broken.id}.json").write_text(text)
+        with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+            broken.client = whole.client = client
+            assert broken.get().status_code == 500
+            assert "file" in broken.get().json()["error"]
+            assert whole.state()["hand"]
+
+
+def test_rooms_out_of_use_leave_memory_and_come_back(tmp_path, monkeypatch):
+    monkeypatch.setattr(rooms, "MAX_ROOMS", 10)
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        players = [sit(client, HUMAN, HUMAN) for _ in range(25)]
+        assert len(client.app.state.house.rooms.rooms) <= 10
+        assert all(len(player.state()["hand"]) == 4 for player in players)
+
+
+# --- many at once ---------------------------------------------------------------------------------
+
+
+@pytest.mark.slow
+def test_two_hundred_tables_at_once_stay_correct(tmp_path):
+    bot = {"kind": "bot", "level": levels()[-1].name}
+    app = make_app(tmp_path, seed=3)
+
+    async def play(asked, rules):
+        made = await asked.post("/api/tables", json={"rules": rules, "seats": [HUMAN, *[bot] * 9]})
+        url = f"/api/tables/{made.json()['id']}"
+        headers = {"Authorization": f"Bearer {made.json()['token']}"}
+        state = (await asked.get(url, headers=headers)).json()
+        while not state["over"]:
+            if state["legal"]:
+                move = {"turn": state["turn"], "action": state["legal"][-1]}
+                answer = await asked.post(f"{url}/moves", headers=headers, json=move)
+                assert answer.status_code == 200
+                state = answer.json()
+            else:
+                answer = await asked.get(f"{url}?version={state['version']}", headers=headers)
+                state = answer.json()
+        record = json.loads((await asked.get(f"{url}/record", headers=headers)).text)
+        records.replay(record)
+        assert record["scores"] == state["match"]["points"]
+
+    async def play_all():
+        transport = httpx.ASGITransport(app)
+        async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asked:
+            await asyncio.gather(*(play(asked, list(RULE_SETS)[i % 4]) for i in range(200)))
+        await app.state.house.close()
+
+    asyncio.run(play_all())
+    assert len(list((tmp_path / "games").iterdir())) == 200
+
+
+# --- the coach ------------------------------------------------------------------------------------
+
+
+def test_the_coach_tells_every_choice_and_why(client):
+    for rules in RULE_SETS:
+        player = sit(client, HUMAN, GREEDY, GREEDY, rules=rules)
+        for _ in range(12):
+            state = player.my_turn()
+            if state["over"]:
+                break
+            told = player.get("/coach").json()
+            assert told["turn"] == state["turn"]
+            assert [option["action"] for option in told["options"]] == state["legal"]
+            assert sum(option["choice"] for option in told["options"]) == 1
+            best = max(option["win_share"] for option in told["options"])
+            for option in told["options"]:
+                assert option["why"] and all(option["why"])
+                assert 0 <= option["win_share"] <= 1
+                if option["choice"]:
+                    assert option["win_share"] == best
+            player.move(state, state["legal"][-1])
+
+
+def test_the_reasons_can_be_checked_on_the_table(client):
+    player = sit(client, HUMAN, GREEDY)
+    player.my_turn()
+    room = client.app.state.house.rooms.get(player.id)
+    view = room.view(0)
+    sight = coach.Sight(view)
+    deck = room.setup.deck
+    assert len(sight.unseen) == 110 - 4 - 5
+
+    def share(a, b):
+        return any(x and y for x, y in zip(deck[a - 1], deck[b - 1], strict=True))
+
+    for number in view.hand:
+        fit = [row for row in range(5) if share(number, view.rows[row][-1])]
+        told = sight.why(number, None)
+        if not fit:
+            assert told[0].startswith("fits no row now")
+        elif len(fit) < 3:
+            assert told[0] == "fits " + " and ".join(f"row {row}" for row in fit) + " now"
+            for row in fit:
+                end = view.rows[row][-1]
+                count = sum(n < number and share(n, end) for n in sight.unseen)
+                assert any(line.startswith(f"{count or 'none'} of the 101 unseen") for line in told)
+
+
+def test_the_review_counts_what_each_move_cost(client):
+    player = sit(client, HUMAN, GREEDY)
+    advised = {}
+    while not (state := player.my_turn())["over"]:
+        if state["turn"] % 4 == 0:
+            advised[state["turn"]] = player.get("/coach").json()["options"]
+        player.move(state, state["legal"][0])
+    told = player.get("/review").json()["decisions"]
+    assert len(told) == player.state()["turn"]
+    for turn, options in advised.items():
+        assert told[turn]["options"] == options
+    for one in told:
+        shares = {option["action"]: option["win_share"] for option in one["options"]}
+        assert one["cost"]["win_share"] == pytest.approx(
+            max(shares.values()) - shares[one["action"]]
+        )
+        assert one["win_share"] == max(shares.values())
+        assert one["cost"]["points"] >= 0
+    assert any(one["cost"]["win_share"] > 0 for one in told)
+    other = player.get("/review?seat=1").json()
+    assert other["seat"] == 1 and other["decisions"]
+
+
+def test_the_coach_is_silent_where_it_should_be(client):
+    player = sit(client, HUMAN, HUMAN, coach=False)
+    assert player.get("/coach").status_code == 403
+    assert player.get("/review").status_code == 403
+    other = sit(client, HUMAN, HUMAN)
+    assert other.get("/review?seat=1").status_code == 403
+    assert other.get("/review?seat=7").status_code == 422
+    assert other.get("/review?seat=x").status_code == 422
+    state = other.state()
+    other.move(state, 0)
+    assert other.get("/coach").status_code == 409
+
+
+# --- replay and deck ------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_a_replay_shows_each_hand_before_each_round(client, tmp_path, rules):
+    file = tmp_path / "games.jsonl"
+    cli.main(["record", "--players", "3", "--rules", rules, "--bots", "greedy", "--games", "2",
+              "--output", str(file)])  # fmt: skip
+    answer = client.post("/api/replay", content=file.read_bytes())
+    assert answer.status_code == 200, answer.text
+    games = answer.json()["games"]
+    told = list(records.read_records(file))
+    assert len(games) == 2
+    for game, record in zip(games, told, strict=True):
+        assert len(game["hands"]) == len(record["rounds"])
+        for frame, played in zip(game["hands"], record["rounds"], strict=True):
+            for hand, number in zip(frame["hands"], played["cards"], strict=True):
+                assert number in hand and len(hand) <= 4
+        reveals = [event for event in game["events"] if event["kind"] == "reveal"]
+        assert [event["round"] for event in reveals] == list(range(1, len(record["rounds"]) + 1))
+        assert game["hands"][0]["hands"] == [sorted(pile[:4]) for pile in record["draw_piles"]]
+
+
+def test_a_broken_record_is_refused_with_game_round_and_clause(client):
+    player = sit(client, HUMAN, *[GREEDY] * 9)
+    player.play()
+    record = json.loads(player.get("/record").text)
+    record["rounds"][2]["cards"][0] = record["rows"][0]
+    answer = client.post("/api/replay", content=json.dumps(record))
+    assert answer.status_code == 422
+    assert "game 1, round 3, R4" in answer.json()["error"]
+    for body in (b"", b"no json", b'{"format": "other"}', b"\xff"):
+        assert client.post("/api/replay", content=body).status_code == 422
+
+
+def test_a_deck_is_checked_and_comes_back_as_csv(client, tmp_path):
+    deck = cards.load_deck("two-color")
+    answer = client.post("/api/deck", json={"cards": deck.tolist()})
+    assert answer.status_code == 200
+    file = tmp_path / "deck.csv"
+    file.write_text(answer.json()["csv"])
+    assert (cards.load_deck(file) == deck).all()
+    again = client.post("/api/deck", json={"csv": answer.json()["csv"]})
+    assert again.json()["cards"] == deck.tolist()
+    bad = client.post("/api/deck", json={"csv": answer.json()["csv"].replace("\n7,", "\n8,")})
+    assert bad.status_code == 422
+    assert "number 8 stands twice" in bad.json()["error"]
+    for body in ({}, {"csv": 3}, {"cards": 3}, {"csv": "", "cards": []}, {"cards": [[]] * 110}):
+        assert client.post("/api/deck", json=body).status_code == 422
+
+
+# --- the command ----------------------------------------------------------------------------------
+
+
+def test_a_port_in_use_is_told(capsys, tmp_path):
+    with socket.socket() as taken:
+        taken.bind(("127.0.0.1", 0))
+        taken.listen()
+        port = taken.getsockname()[1]
+        code = cli.main(["serve", "--port", str(port), "--folder", str(tmp_path)])
+    assert code == 2
+    assert f"port {port} is in use" in capsys.readouterr().err
+
+
+def ask(url, token="", body=None):
+    data = None if body is None else json.dumps(body).encode()
+    headers = {"Content-Type": "application/json", "Authorization": f"Bearer {token}"}
+    with urllib.request.urlopen(urllib.request.Request(url, data, headers), timeout=60) as answer:
+        return json.load(answer)
+
+
+def test_the_server_listens_on_this_machine_alone_and_ctrl_c_ends_it(tmp_path):
+    command = [sys.executable, "-m", "oxx_env", "serve", "--port", "0", "--folder", str(tmp_path)]
+    with subprocess.Popen(
+        command, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
+    ) as server:
+        try:
+            line = server.stdout.readline()
+            url = re.search(r"http://127\.0\.0\.1:\d+/", line)[0]
+            with urllib.request.urlopen(f"{url}api/info", timeout=120) as answer:
+                assert json.load(answer)["levels"]
+            made = ask(f"{url}api/tables", body={"seats": [HUMAN, HUMAN]})
+            table, token = f"{url}api/tables/{made['id']}", made["token"]
+            version = ask(table, token)["version"]
+            got = []
+            waiting = threading.Thread(
+                target=lambda: got.append(ask(f"{table}?version={version}", token))
+            )
+            waiting.start()
+            time.sleep(0.3)
+            server.send_signal(signal.SIGINT)
+            _, err = server.communicate(timeout=30)
+            waiting.join(10)
+        finally:
+            server.kill()
+    assert got[0]["phase"] == "card"  # who waited was answered
+    assert "Traceback" not in err
+    assert server.returncode in (0, 130)
