@@ -42,6 +42,14 @@ class SeatPage {
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey, { signal: this.signal });
     document.addEventListener("visibilitychange", () => this.seen?.(), { signal: this.signal });
+    // A button that is being pressed must not be replaced by a new one: the click would be lost.
+    document.addEventListener("pointerdown", () => { this.pressed = true; }, { signal: this.signal });
+    for (const end of ["pointerup", "pointercancel"]) {
+      document.addEventListener(end, () => setTimeout(() => {
+        this.pressed = false;
+        if (this.late) this.draw();
+      }), { signal: this.signal });
+    }
     this.focusChoice();
     this.refreshCoach();
     if (!state.over) this.follow();
@@ -228,6 +236,8 @@ class SeatPage {
   }
 
   draw() {
+    this.late = Boolean(this.pressed);
+    if (this.late) return;
     const { state, model } = this;
     const active = document.activeElement?.id;
     const names = this.names();

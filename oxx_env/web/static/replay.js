@@ -17,7 +17,11 @@ export async function replay(root, [id, token, game, round], signal) {
       status.textContent = error.message;
     }
   };
-  picker.addEventListener("change", async () => { if (picker.files[0]) await open(await picker.files[0].text()); });
+  picker.addEventListener("change", async () => { 
+    const [chosen] = picker.files;
+    if (chosen) await open(await chosen.text());
+    picker.value = ""; // so that the same file, changed, can be chosen again
+  });
   root.replaceChildren(el("h1", {}, "Replay"),
     el("p", { class: "bar" }, el("label", { class: "bar" }, "A file of records (JSON lines)", picker)), status, body);
   if (id) {

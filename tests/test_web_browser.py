@@ -1,0 +1,449 @@
+"""The page of `oxx serve` in headless Chromium: what a person sees, clicks and types."""
+
+import json
+import os
+import re
+import shutil
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from oxx_env import cards, cli, records
+
+sync_api = pytest.importorskip(
+    "playwright.sync_api",
+    reason="playwright is not installed: sh tests/install_browser.sh .venv/bin/python",
+)
+pytest.importorskip("uvicorn", reason="the extra `web` is not installed")
+pytestmark = pytest.mark.slow
+
+CHROMIUM = next(
+    filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None
+)
+CHOICE = "button.pick:not(:disabled), button.row"
+
+
+@pytest.fixture(scope="module")
+def server(tmp_path_factory):
+    """The address of a running `oxx serve`."""
+    folder = tmp_path_factory.mktemp("games")
+    command = [sys.executable, "-m", "oxx_env", "serve", "--port", "0", "--seed", "7"]
+    with subprocess.Popen(
+        [*command, "--folder", str(folder)], stdout=subprocess.PIPE, text=True
+    ) as process:
+        yield re.search(r"http://\S+/", process.stdout.readline())[0]
+        process.terminate()
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    if CHROMIUM is None:
+        pytest.skip("there is no Chromium: sh tests/install_browser.sh .venv/bin/python")
+    with sync_api.sync_playwright() as driver:
+        root = ["--no-sandbox"] if hasattr(os, "geteuid") and os.geteuid() == 0 else []
+        try:
+            browser = driver.chromium.launch(executable_path=CHROMIUM, args=root)
+        except sync_api.Error as error:
+            pytest.skip(f"Chromium does not start here: {str(error).splitlines()[0]}")
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def visitor(chromium, server):
+    """Make a new browser profile and open the page; no script may fail on any of them."""
+    contexts, faults = [], []
+
+    def visit(where="", pace="0", **options):
+        context = chromium.new_context(base_url=server, **options)
+        context.set_default_timeout(20_000)
+        context.add_init_script(  # about:blank, where a page begins, has no store
+            f"if (location.origin !== 'null') localStorage.setItem('oxx.pace', '\"{pace}\"')"
+        )
+        context.on("weberror", lambda error: faults.append(str(error.error)))
+        contexts.append(context)
+        page = context.new_page()
+        page.goto(where)
+        return page
+
+    yield visit
+    for context in contexts:
+        context.close()
+    assert not faults
+
+
+def start(page, players=10, **choices):
+    """A new table by the form on the first page."""
+    page.get_by_label("Players").select_option(str(players))
+    for label, value in choices.items():
+        page.get_by_label(label.capitalize()).select_option(value)
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector(".game")
+
+
+def play_on(page, act, limit=200):
+    """Let `act(page)` decide until the match is over; how many decisions there were."""
+    for count in range(limit):
+        page.wait_for_selector(f"{CHOICE}, #result")
+        if page.query_selector("#result"):
+            return count
+        before = page.inner_html(".game")
+        act(page)
+        page.wait_for_function(
+            "old => document.querySelector('.game').innerHTML !== old", arg=before
+        )
+    raise AssertionError("the game does not end")
+
+
+def test_a_whole_game_is_played_by_clicking(visitor):
+    page = visitor()
+    start(page, rules="base")
+    assert page.get_by_text("Fewest points win").first.is_visible()
+    count = play_on(page, lambda page: page.locator(CHOICE).first.click())
+    assert count >= 6
+    assert re.search(r"You won|share|came in on place \d", page.inner_text("#result"))
+    assert page.locator("[aria-label='The result'] tbody tr").count() == 10
+
+
+def test_a_whole_game_is_played_by_keyboard_alone(visitor):
+    page = visitor()
+    page.wait_for_selector("form")
+    setup = {"players": 9, "rules": "positive", "deck": "balanced", "games": 1, "coach": True}
+    setup |= {"name": "Kim", "all": "greedy"}
+    page.evaluate("setup => localStorage.setItem('oxx.setup', JSON.stringify(setup))", setup)
+    page.reload()
+    page.wait_for_selector("form")
+    for _ in range(60):
+        page.keyboard.press("Tab")
+        if page.evaluate("document.activeElement.textContent") == "Start":
+            break
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".game")
+    assert "Most points win" in page.inner_text(".head")
+    keys = iter(["1", "arrows"] * 100)
+
+    def press(page):
+        if page.query_selector("button.row"):
+            free = page.locator("button.row").first.get_attribute("data-row")
+            page.keyboard.press(free)
+        elif next(keys) == "1":
+            page.keyboard.press("1")
+        else:  # the first choice has the focus
+            page.keyboard.press("ArrowRight")
+            page.keyboard.press("Enter")
+
+    play_on(page, press)
+    assert "Kim (you)" in page.inner_text("[aria-label='The result']")
+
+
+def test_a_reload_in_mid_game_goes_on_where_it_was(visitor):
+    page = visitor()
+    start(page, players=4)
+    for _ in range(3):
+        page.wait_for_selector(CHOICE)
+        page.locator(CHOICE).first.click()
+        page.wait_for_function(
+            "() => !document.querySelector('.says').textContent.startsWith('Waiting')"
+        )
+    page.wait_for_selector(CHOICE)
+
+    def seen():
+        texts = [page.inner_text(part) for part in (".head .says", ".seats")]
+        images = page.locator(".board .card, .hand .card").all()
+        return texts + [image.get_attribute("src") for image in images]
+
+    before = seen()
+    page.reload()
+    page.wait_for_selector(CHOICE)
+    assert seen() == before
+    page.locator(CHOICE).first.click()
+    page.wait_for_selector(CHOICE)
+
+
+def test_two_tabs_of_one_seat_do_not_disturb_each_other(visitor):
+    page = visitor()
+    start(page, players=3)
+    page.wait_for_selector(CHOICE)
+    other = page.context.new_page()
+    other.goto(page.url)
+    for turn in range(6):
+        here, there = (page, other) if turn % 2 else (other, page)
+        here.wait_for_selector(CHOICE)
+        there.wait_for_selector(CHOICE)
+        said = here.inner_text(".says")
+        assert there.inner_text(".says") == said
+        here.locator(CHOICE).first.click()
+        for one in (here, there):
+            one.wait_for_function(
+                "old => document.querySelector('.says').textContent !== old", arg=said
+            )
+
+
+def numbers(page, selector):
+    """The numbers of the cards that a selector finds."""
+    script = "cards => cards.map((card) => Number(card.dataset.card))"
+    return page.eval_on_selector_all(selector, script)
+
+
+def hand_of(page):
+    return numbers(page, ".pick [data-card]")
+
+
+def test_two_people_at_one_table_never_get_each_others_hands(visitor):
+    page = visitor()
+    bodies, addresses = {0: [], 1: []}, {0: [], 1: []}
+
+    def listen(page, who):
+        page.context.on("request", lambda request: addresses[who].append(request.url))
+        page.context.on("requestfinished", lambda request: bodies[who].append(request))
+
+    listen(page, 0)
+    page.get_by_text("Seat by seat").click()
+    page.get_by_label("Players").select_option("2")
+    page.get_by_label("Seat 1").select_option("human")
+    page.get_by_role("button", name="Start").click()
+    link = page.get_by_role("link", name="Invitation").get_attribute("href")
+    other = visitor(link)
+    listen(other, 1)
+    other.get_by_label("Your name").fill("Ben")
+    other.get_by_role("button", name="Take a seat").click()
+    for _ in range(4):
+        for one in (page, other):
+            one.wait_for_selector(".pick")
+        hands = [hand_of(page), hand_of(other)]
+        assert all(hands) and not set(hands[0]) & set(hands[1])
+        # One has chosen, the other not yet: the chosen card lies face down.
+        other.locator("button.pick:not(:disabled)").first.click()
+        other.wait_for_selector(".pick.chosen")
+        page.wait_for_function(
+            "() => !document.querySelector('.seats').innerText.includes('choosing')"
+        )
+        for who, hidden in ((0, hands[1]), (1, hands[0])):
+            for number in hidden:
+                assert not any(f"/card/{number}-" in address for address in addresses[who])
+            for request in bodies[who]:
+                if "/api/tables/" not in request.url or request.method != "GET":
+                    continue
+                told = request.response().json()
+                shown = {n for e in told["events"] if e["kind"] == "reveal" for n in e["cards"]}
+                assert not (shown | set(told["hand"]) | {told["picked"]}) & set(hidden)
+        assert not any("#" in a or "Bearer" in a for a in addresses[0] + addresses[1])
+        page.locator("button.pick:not(:disabled)").first.click()
+        for _ in range(4):  # rows to choose, until both have cards to choose again
+            for one in (page, other):
+                one.wait_for_timeout(150)
+                if row := one.query_selector("button.row"):
+                    row.click()
+        if any(one.query_selector("button.pick:not(:disabled)") is None for one in (page, other)):
+            break  # the last card of a hand plays itself
+
+
+def test_the_coach_advises_and_tells_what_a_move_cost(visitor):
+    page = visitor()
+    start(page)
+    page.wait_for_selector(CHOICE)
+    page.keyboard.press("c")
+    page.wait_for_selector("#advice")
+    assert page.locator("#advice tbody tr").count() == page.locator(CHOICE).count()
+    assert page.locator("#advice tr.best").count() == 1
+    assert page.locator("#advice td li").count() >= page.locator("#advice tbody tr").count()
+    page.locator(CHOICE).last.click()
+    page.wait_for_selector("#judgement")
+    assert re.search(r"best choice|as good as|cost [\d.]+ %", page.inner_text("#judgement"))
+    play_on(page, lambda page: page.locator(CHOICE).last.click())
+    page.get_by_role("link", name="Review the match").click()
+    page.wait_for_selector("#worst")
+    assert page.locator("#worst > li").count() <= 3
+    assert "Chance to win" in page.locator("svg.graph").get_attribute("aria-label")
+    assert page.locator("svg.graph polyline").count() == 1
+    page.get_by_label("Seat").select_option("3")
+    page.wait_for_selector("svg.graph")
+    link = page.locator("#worst a")
+    if link.count():
+        link.first.click()
+        page.wait_for_selector("#step")
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_it_fits_a_phone_and_is_played_by_touch(visitor, scheme):
+    page = visitor(viewport={"width": 360, "height": 740}, has_touch=True, is_mobile=True,
+                   color_scheme=scheme)  # fmt: skip
+    start(page)
+    for _ in range(4):
+        page.wait_for_selector(CHOICE)
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+        for box in [choice.bounding_box() for choice in page.locator(CHOICE).all()]:
+            assert min(box["width"], box["height"]) >= 40
+            assert box["x"] >= 0 and box["x"] + box["width"] <= 360
+        page.locator(CHOICE).first.tap()
+        page.wait_for_timeout(300)
+    ink, felt = page.evaluate(
+        "(() => { const style = getComputedStyle(document.body);"
+        " return [style.color, style.backgroundColor]; })()"
+    )
+    bright = lambda color: sum(map(int, re.findall(r"\d+", color)[:3]))  # noqa: E731
+    assert (bright(ink) > bright(felt)) == (scheme == "dark")
+    for where in ("#/replay", "#/deck", "#/rules", "#/"):
+        page.goto(where)
+        page.wait_for_selector("h1")
+        assert page.evaluate("document.documentElement.scrollWidth") <= 360
+
+
+def test_everything_on_the_table_is_told_in_words(visitor):
+    page = visitor()
+    start(page, players=3)
+    page.wait_for_selector(CHOICE)
+    rows = page.locator(".board [data-row]")
+    assert rows.count() == 5
+    for row in rows.all():
+        assert re.fullmatch(
+            r"Row \d: (\d+ with [\w, ]+;? ?)+\. \d cards?, \d+ heads?\.",
+            row.get_attribute("aria-label"),
+        )
+    for choice in page.locator("button.pick").all():
+        assert re.match(
+            r"Play \d+, \d (blue|yellow|green|red|black|white)", choice.get_attribute("aria-label")
+        )
+    assert page.evaluate(
+        "[...document.querySelectorAll('button, a, select, input')].every((one) =>"
+        " one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)"
+    )
+    page.locator(CHOICE).first.click()
+    page.wait_for_function("() => document.getElementById('said').textContent !== ''")
+
+
+def test_cards_move_unless_motion_is_not_wanted(visitor):
+    for wanted in ("no-preference", "reduce"):
+        page = visitor(pace="250", reduced_motion=wanted)
+        page.add_init_script(
+            "window.moved = 0; const old = Element.prototype.animate;"
+            "Element.prototype.animate = function (...all) {"
+            " window.moved += 1; return old.apply(this, all); };"
+        )
+        page.reload()
+        page.wait_for_selector("form")
+        start(page, players=3)
+        page.wait_for_selector(CHOICE)
+        page.locator(CHOICE).first.click()
+        page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+        assert (page.evaluate("window.moved") > 0) == (wanted == "no-preference")
+
+
+def test_a_lost_connection_is_told_and_comes_back(visitor):
+    page = visitor()
+    start(page, players=3)
+    page.wait_for_selector(CHOICE)
+    page.context.set_offline(True)
+    page.locator(CHOICE).first.click()
+    page.wait_for_function(
+        "() => document.querySelector('.says').innerText.match(/connection|fetch/i)"
+    )
+    page.context.set_offline(False)
+    page.locator(CHOICE).first.click()
+    page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+
+
+def test_a_match_shows_its_standings_between_games(visitor):
+    page = visitor()
+    page.get_by_label("Games").fill("2")
+    start(page)
+
+    def act(page):
+        if go_on := page.query_selector("#go-on"):
+            assert "Game 1 of 2 is over" in page.inner_text("[aria-label='Between two games']")
+            go_on.click()
+        else:
+            page.locator(CHOICE).first.click()
+
+    seen = 0
+    for _ in range(80):
+        page.wait_for_selector(f"{CHOICE}, #go-on, #result")
+        if page.query_selector("#result"):
+            break
+        seen += page.query_selector("#go-on") is not None
+        act(page)
+        page.wait_for_timeout(60)
+    assert seen == 1
+    assert page.query_selector("#result")
+
+
+def test_a_wrong_address_is_explained(visitor):
+    page = visitor("#/table/aaaaaaaaaaaaaaaa/token")
+    page.wait_for_selector("[role=alert]")
+    assert "no such table" in page.inner_text("[role=alert]")
+
+
+def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
+    file = tmp_path / "games.jsonl"
+    cli.main(["record", "--players", "3", "--rules", "positive", "--bots", "greedy", "--games", "2",
+              "--output", str(file)])  # fmt: skip
+    record = next(records.read_records(file))
+    page = visitor("#/replay")
+    page.get_by_label("A file of records").set_input_files(file)
+    page.wait_for_selector("#step")
+    row = lambda index: numbers(page, f"[data-row='{index}'] [data-card]")  # noqa: E731
+    assert [row(index) for index in range(5)] == [[number] for number in record["rows"]]
+    page.focus("#main")
+    page.keyboard.press("ArrowRight")
+    page.wait_for_function("() => document.getElementById('told').textContent.includes('revealed')")
+    assert page.locator(".shown figure").count() == 3
+    page.get_by_label("Seen from").select_option("1")
+    held = numbers(page, ".held [data-card]")
+    hand = sorted(record["draw_piles"][1][:4])
+    hand.remove(record["rounds"][0]["cards"][1])
+    assert held == hand
+    page.focus("#main")
+    page.keyboard.press("End")
+    page.wait_for_function(
+        "() => document.getElementById('told').textContent === 'The game is over.'"
+    )
+    points = [int(text) for text in page.locator(".seat .points").all_inner_texts()]
+    assert points == record["scores"]
+    page.keyboard.press("ArrowLeft")
+    page.locator("#step").fill("5")
+    assert page.inner_text("#told")
+    page.locator("#game").select_option("1")
+    page.wait_for_function(
+        "() => document.getElementById('told').textContent === 'The cards are dealt.'"
+    )
+    file.write_text(file.read_text().replace('"winners":[', '"winners":[9,', 1))
+    page.get_by_label("A file of records").set_input_files(file)
+    page.wait_for_function(
+        "() => document.querySelector('[role=alert]').textContent.includes('game 1')"
+    )
+
+
+def test_an_own_deck_is_typed_in_saved_and_played(visitor, tmp_path):
+    deck = cards.random_deck("two-color", np.random.default_rng(4))
+    page = visitor("#/deck")
+    page.wait_for_selector("#heads:focus")
+    page.keyboard.type("bx")
+    page.keyboard.press("Enter")
+    assert "no color" in page.inner_text("#fault")
+    page.fill("#heads", "")
+    page.keyboard.press("Enter")
+    assert "at least one head" in page.inner_text("#fault")
+    for number, heads in enumerate(deck.tolist(), start=1):
+        if number in cards.BARONS:
+            continue
+        assert page.inner_text("#which") == f"Card {number}"
+        text = "".join(c * n for c, n in zip("bygrkw", heads, strict=True))
+        page.keyboard.type(text)
+        page.keyboard.press("Enter")
+    assert "110 of 110" in page.inner_text("#progress")
+    page.reload()  # what was typed is still there
+    page.wait_for_selector("#heads:focus")
+    with page.expect_download() as saving:
+        page.get_by_role("button", name="Check and save as CSV").click()
+    saving.value.save_as(tmp_path / "own.csv")
+    assert (cards.load_deck(tmp_path / "own.csv") == deck).all()
+    page.goto("#/")
+    page.wait_for_selector("form")
+    start(page, deck="own")
+    page.wait_for_selector(CHOICE)
+    number = hand_of(page)[0]
+    source = page.locator(f".hand [data-card='{number}']").get_attribute("src")
+    assert source == f"card/{number}-{''.join(map(str, deck[number - 1]))}.svg"
+    assert json.loads(page.evaluate("localStorage.getItem('oxx.deck')"))["name"] == "my deck"
