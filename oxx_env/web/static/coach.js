@@ -2,7 +2,7 @@
 import { call } from "./api.js";
 import { el, plural, svg } from "./dom.js";
 
-const percent = (share) => `${Math.round(100 * share)} %`;
+const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const what = (option) => (option.row === null ? `card ${option.card}` : `row ${option.row}`);
 
 export function adviceTable(told, direction) {
