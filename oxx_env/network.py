@@ -23,16 +23,27 @@ from oxx_env.forward import (
 from oxx_env.observe import CARD_FIELDS, CARDS, OBS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, SLICES
 from oxx_env.rules import HAND_SIZE, MAX_PLAYERS, N_COLORS, ROWS
 
+_CARD_FORESIGHT = slice(len(CARD_SCALARS), len(CARD_SCALARS) + len(SLOT_FIELDS))
+# Which inputs of which layers are the foresight.
+FORESIGHT_ROWS = {
+    "pair_option": slice(len(OPTION_FIELDS)),
+    "pair_card": _CARD_FORESIGHT,
+    "card_card": _CARD_FORESIGHT,
+}
+
 
 class OxxNetwork(nn.Module):
     """Scores for the ten actions and a value, from observations.
 
-    hidden  width of the shared layers
+    hidden     width of the shared layers
+    foresight  look at the foresight? False: only at the observation, to see what it is worth; the
+               weights that would read it are then given out as zeros
     """
 
-    def __init__(self, hidden: int = 64) -> None:
+    def __init__(self, hidden: int = 64, foresight: bool = True) -> None:
         super().__init__()
         self.hidden = hidden
+        self.foresight = foresight
         self.table = layers(hidden)
         for layer in self.table.values():
             linear = nn.Linear(layer.inputs, layer.outputs)
@@ -56,6 +67,8 @@ class OxxNetwork(nn.Module):
         pairs = piece("pairs", CARDS, ROWS, len(PAIR_FIELDS))
         seats = piece("seats", MAX_PLAYERS, len(SEAT_FIELDS))
         unseen = obs[:, SLICES["unseen"]]
+        if not self.foresight:
+            obs = torch.cat([obs[:, :OBS], torch.zeros_like(obs[:, OBS:])], 1)
         options = obs[:, OBS : OBS + ROWS * len(OPTION_FIELDS)]
         options = options.reshape(n, ROWS, len(OPTION_FIELDS))
         slots = obs[:, OBS + ROWS * len(OPTION_FIELDS) :].reshape(n, HAND_SIZE, len(SLOT_FIELDS))
@@ -124,6 +137,8 @@ class OxxNetwork(nn.Module):
                 linear = self.get_submodule(name)
                 assert isinstance(linear, nn.Linear)
                 both = torch.cat([linear.weight.T, linear.bias[None]])
+                if not self.foresight:
+                    both[FORESIGHT_ROWS.get(name, slice(0))] = 0
                 parts.append(both.reshape(-1).numpy())
         return np.concatenate(parts).astype(np.float32)
 

@@ -15,7 +15,7 @@ from oxx_env.checkpoint import load_checkpoint
 from oxx_env.engine import PENDING, masks
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import ACTIONS, RULE_SETS
-from training.distill import Config, Data, generate, judge, load_part, main, targets
+from training.distill import Config, Data, generate, judge, load_held, load_part, main, targets
 
 SMALL = Config(
     part=3000, determinisations=4, horizon=2, players=(2, 5), random_decks=3, decks=("balanced",)
@@ -77,10 +77,11 @@ def test_parts_on_disk_are_used_again_and_never_for_other_options(tmp_path: Path
 def test_a_network_learns_from_search_and_becomes_a_checkpoint(tmp_path: Path) -> None:
     options = "--decisions 3000 --part 1500 --determinisations 6 --horizon 3 --hidden 16"
     options += " --players 2 --rules base --random-decks 0 --decks balanced --epochs 8"
+    options += " --held-decisions 800 --held-determinisations 30"
     assert main([*options.split(), "--run-dir", str(tmp_path), "--minibatch", "128"]) == 0
     _, config = load_checkpoint(tmp_path / "checkpoint")
     assert config["preset"] == "warm"
-    held_out = load_part(dataclasses.replace(Config(), **_options(config, tmp_path)), 2)
+    held_out = load_held(dataclasses.replace(Config(), **_options(config, tmp_path)))
     untrained = judge(OxxNetwork(16), targets(held_out, 0.8, 0.1), held_out)
     assert config["held_out"]["regret"] < 0.8 * untrained["regret"]
 

@@ -326,6 +326,21 @@ def test_the_compiled_forward_pass_equals_torch() -> None:
     np.testing.assert_allclose(compiled_values, values, atol=1e-5)
 
 
+def test_without_foresight_a_network_sees_the_observation_alone() -> None:
+    torch.manual_seed(3)
+    net = OxxNetwork(HIDDEN, foresight=False)
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.3)
+    obs = positions()
+    changed = obs.copy()
+    changed[:, observe.OBS :] = 7
+    np.testing.assert_array_equal(scores(net, obs)[0], scores(net, changed)[0])
+    mask = legal_columns(obs)
+    for inputs in (obs, changed):  # and so does the compiled form of its weights
+        compiled, _ = forward.score(net.weights(), inputs)
+        np.testing.assert_allclose(compiled[mask], scores(net, obs)[0][mask], atol=1e-5)
+
+
 def test_permuting_colours_changes_nothing() -> None:
     net, obs = network(), positions()
     order = [3, 0, 5, 1, 2, 4]

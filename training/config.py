@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, fields, replace
+from typing import Any
 
 import numpy as np
 
@@ -78,6 +80,8 @@ class Config:
     """Reward for one relative point."""
     hidden: int = 64
     """Width of the network."""
+    foresight: bool = True
+    """Does the network look at the foresight, or only at the observation?"""
 
     eval_every: int = 100_000
     """Decisions between two evaluations against `greedy`, and between two saved states."""
@@ -107,6 +111,16 @@ def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
     if len(shares) != count or min(shares) < 0 or sum(shares) <= 0:
         raise ValueError(f"{name}: {count} shares are needed, none negative, not {shares}")
     return (np.array(shares) / sum(shares)).tolist()  # type: ignore[no-any-return]
+
+
+def config_of(values: Mapping[str, Any]) -> Config:
+    """The configuration written in a run's or checkpoint's JSON; other keys are left out.
+
+    Raises TypeError or AttributeError for what is no mapping.
+    """
+    names = {field.name for field in fields(Config)}
+    chosen = {name: value for name, value in values.items() if name in names}
+    return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()})
 
 
 # The whole space of games.

@@ -15,7 +15,7 @@ from __future__ import annotations
 import json
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +45,7 @@ from oxx_env.engine import (
 )
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.network import OxxNetwork
-from oxx_env.rules import ACTIONS, DECK, GAME, RULE_SETS
+from oxx_env.rules import ACTIONS, CARD_PHASE, DECK, GAME, RULE_SETS
 from training.evaluate import commit, model_card
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
@@ -75,8 +75,14 @@ class Config:
     """Deck models; each game has a fresh assignment of their card types to numbers."""
     random_decks: int = 300
     """Fresh decks in one part; 0: the decks as they are."""
+    held_decisions: int = 8000
+    """Decisions to judge by, which are not learned from."""
+    held_determinisations: int = 600
+    """Deals tried for each of them: what is best there is hardly in doubt."""
     init: str | None = None
     """Start from this checkpoint."""
+    foresight: bool = True
+    """Does the network look at the foresight, or only at the observation?"""
     hidden: int = 64
     """Width of the network."""
     temperature: float = 0.8
@@ -195,9 +201,9 @@ def in_parts_by_game(function: Any, who: NDArray[np.void]) -> None:
     in_parts(lambda part: [function(bounds[i]) for i in range(part.start, part.stop)], 2)
 
 
-def load_part(config: Config, number: int) -> Data:
+def load_part(config: Config, number: int, kind: str = "part") -> Data:
     """A part from the run folder; made and written if it is not there."""
-    path = config.run_dir / "data" / f"part-{number:04d}.npz"
+    path = config.run_dir / "data" / f"{kind}-{number:04d}.npz"
     wanted = json.dumps(
         [config.seed, config.part, config.determinisations, config.horizon, config.players,
          config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
@@ -223,6 +229,17 @@ def load_part(config: Config, number: int) -> Data:
     return data
 
 
+def load_held(config: Config) -> Data:
+    """The decisions to judge by, like a part, from a seed of their own."""
+    held = replace(
+        config,
+        seed=config.seed + 1_000_000,
+        part=config.held_decisions,
+        determinisations=config.held_determinisations,
+    )
+    return load_part(held, 0, "held")
+
+
 def targets(
     data: Data, temperature: float, reward_scale: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
@@ -246,14 +263,13 @@ def targets(
 
 
 def imitate(
-    net: OxxNetwork, config: Config, parts: list[Data], progress: bool = True
+    net: OxxNetwork, config: Config, parts: list[Data], held: Data, progress: bool = True
 ) -> dict[str, float]:
-    """Fit the network; the last part is held out. Returns its cross entropy and regret."""
+    """Fit the network to the parts. Returns how it does on the decisions held out, see `judge`."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rng = np.random.default_rng([config.seed, 3])
-    encoded = [targets(part, config.temperature, config.reward_scale) for part in parts]
-    held, learning = encoded[-1], encoded[:-1] or encoded
+    learning = [targets(part, config.temperature, config.reward_scale) for part in parts]
     optimizer = torch.optim.Adam(net.parameters(), lr=config.learning_rate)
     per_part = [-(-len(e[0]) // config.minibatch) for e in learning]
     steps = config.epochs * sum(per_part)
@@ -277,11 +293,12 @@ def imitate(
                     optimizer.step()
                     schedule.step()
                     bar.update()
-    return judge(net, held, parts[-1])
+    return judge(net, targets(held, config.temperature, config.reward_scale), held)
 
 
 def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
-    """Held-out cross entropy, regret in points a decision against the search, value error."""
+    """Held-out cross entropy; regret against the search in points a decision, in all, by phase and
+    by table size; error of the value, scaled."""
     obs, policy, value = encoded
     with torch.no_grad():
         logits, values = net(torch.from_numpy(obs))
@@ -291,29 +308,38 @@ def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
     log = scores - np.log(np.exp(scores - scores.max(1, keepdims=True)).sum(1, keepdims=True))
     log -= scores.max(1, keepdims=True)
     cross = -(policy * np.where(policy > 0, log, 0)).sum(axis=1)
-    return {
+    card = data.games["phase"] == CARD_PHASE
+    found = {
         "cross_entropy": float(cross.mean()),
         "regret": float(regret.mean()),
+        "regret_card": float(regret[card].mean()),
+        "regret_row": float(regret[~card].mean()),
         "value_rmse": float(np.sqrt(((values.numpy() - value) ** 2).mean())),
     }
+    for players in np.unique(data.games["players"]):
+        here = data.games["players"] == players
+        found[f"regret_{players}p"] = float(regret[here].mean())
+    return found
 
 
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
     try:
         start = time.monotonic()
-        count = -(-config.decisions // config.part) + 1  # and one held out
+        held = load_held(config)
+        count = -(-config.decisions // config.part)
         parts = [
             load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
         ]
-        net = OxxNetwork(config.hidden)
+        net = OxxNetwork(config.hidden, config.foresight)
         init = None
         if config.init is not None:
             net.load_weights(load_checkpoint(config.init)[0])
             init = checksum(config.init)
-        figures = imitate(net, config, parts)
+        figures = imitate(net, config, parts, held)
         facts = {
             "preset": "warm",
+            "by": "by imitating Monte Carlo search",
             "seed": config.seed,
             "decisions": config.decisions,
             "seconds": round(time.monotonic() - start, 1),

@@ -98,8 +98,16 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
-def model_card(facts: dict[str, Any], results: list[dict[str, Any]] | None) -> str:
-    """The checkpoint's README."""
+def model_card(
+    facts: dict[str, Any],
+    strength: str | None,
+    command: str = "python training/evaluate.py PATH",
+) -> str:
+    """The checkpoint's README.
+
+    strength  its table as Markdown; None: it was not measured yet
+    command   what repeats the table
+    """
     start = "nothing" if facts["init"] is None else f"the checkpoint with SHA-256 {facts['init']}"
     lines = [
         f"# Policy `{facts['preset']}`",
@@ -107,8 +115,8 @@ def model_card(facts: dict[str, Any], results: list[dict[str, Any]] | None) -> s
         "Plays 6 nimmt! Baron Oxx: chooses the card, and the row where there is a choice, by one",
         "forward pass of a small network that scores every (card, row) pair by shared weights.",
         "",
-        f"- learned by self-play PPO from {start}: {facts['decisions']:,} decisions in"
-        f" {facts['seconds']:.0f} s",
+        f"- learned {facts.get('by', 'by self-play PPO')} from {start}:"
+        f" {facts['decisions']:,} decisions in {facts['seconds']:.0f} s",
         f"- tables: {', '.join(str(p) for p in facts['players'])} players;"
         f" rule sets: {', '.join(facts['rules'])}; decks: {', '.join(facts['decks'])}",
         f"- made by `{facts['command']}`",
@@ -118,9 +126,8 @@ def model_card(facts: dict[str, Any], results: list[dict[str, Any]] | None) -> s
         "it, which runs no code from this folder and needs no torch.",
         "",
     ]
-    if results is not None:
-        lines += ["## Strength", "", table(results), ""]
-        lines += ["`python training/evaluate.py PATH` repeats this table.", ""]
+    if strength is not None:
+        lines += ["## Strength", "", strength, "", f"`{command}` repeats this table.", ""]
     lines += [
         "## Limits",
         "",

@@ -135,14 +135,14 @@ def calibration(values: NDArray[np.float32], returns: NDArray[np.float32]) -> di
 
 
 class OxxPolicy(MaskableActorCriticPolicy):
-    """`OxxNetwork` as a policy of stable-baselines3; the width is `policy_kwargs["hidden"]`."""
+    """`OxxNetwork` as a policy of stable-baselines3, its options by `policy_kwargs`."""
 
-    def __init__(self, *args: Any, hidden: int = 64, **kwargs: Any) -> None:
-        self.hidden = hidden
+    def __init__(self, *args: Any, hidden: int = 64, foresight: bool = True, **kwargs: Any) -> None:
+        self.hidden, self.foresight = hidden, foresight
         super().__init__(*args, **kwargs)
 
     def _build(self, lr_schedule: Any) -> None:
-        self.network = OxxNetwork(self.hidden)
+        self.network = OxxNetwork(self.hidden, self.foresight)
         self.optimizer = self.optimizer_class(
             self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
         )

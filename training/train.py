@@ -148,7 +148,7 @@ class Run:
             OxxPolicy,
             SpacesEnv(),
             collector=self.collector,
-            policy_kwargs={"hidden": config.hidden},
+            policy_kwargs={"hidden": config.hidden, "foresight": config.foresight},
             n_steps=2,  # of the unused buffer
             batch_size=config.minibatch,
             n_epochs=config.epochs,
@@ -383,7 +383,7 @@ def finish(run: Run, workers: int) -> None:
         workers=workers,
         progress=True,
     )
-    save_checkpoint(folder, weights, hidden, facts, model_card(facts, results))
+    save_checkpoint(folder, weights, hidden, facts, model_card(facts, table(results)))
     text = json.dumps({"checkpoint": facts, "results": results}, indent=2) + "\n"
     write_atomically(run.folder / "evaluation.json", text.encode())
     curve(run.evaluations, run.folder / "curve.png")
