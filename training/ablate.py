@@ -25,6 +25,11 @@ import tyro
 from oxx_env.checkpoint import write_atomically
 
 TRAIN = Path(__file__).with_name("train.py")
+OPPONENTS = (
+    "--pool-share 0.2 --pool-size 4 --snapshot-every 50000"
+    " --greedy-share 0.05 --careful-share 0.05 --mc-share 0.1"
+)
+GENTLY = ["--init", "WARM", "--learning-rate", "2e-4"]
 # Name -> options besides those of the preset; WARM stands for the checkpoint to start from.
 VARIANTS: dict[str, list[str]] = {
     "as in quick": [],
@@ -32,22 +37,9 @@ VARIANTS: dict[str, list[str]] = {
     "half as wide (32)": ["--hidden", "32"],
     "discount 1, lambda 0.95": ["--gamma", "1", "--gae-lambda", "0.95"],
     "discount 0.95, lambda 0.9": ["--gamma", "0.95", "--gae-lambda", "0.9"],
-    "opponents: snapshots, greedy, careful, Monte Carlo": [
-        "--pool-share",
-        "0.2",
-        "--pool-size",
-        "4",
-        "--snapshot-every",
-        "50000",
-        "--greedy-share",
-        "0.05",
-        "--careful-share",
-        "0.05",
-        "--mc-share",
-        "0.1",
-    ],
-    "warm start": ["--init", "WARM", "--learning-rate", "2e-4"],
-    "warm start, not forgotten": ["--init", "WARM", "--learning-rate", "2e-4", "--kl-coef", "0.05"],
+    "opponents: snapshots, greedy, careful, Monte Carlo": OPPONENTS.split(),
+    "warm start": GENTLY,
+    "warm start, not forgotten": [*GENTLY, "--kl-coef", "0.05"],
 }
 
 
