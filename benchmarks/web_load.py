@@ -1,6 +1,6 @@
 """How long a move takes at `oxx serve` while many tables are played at once, on loopback.
 
-python benchmarks/web_load.py [--tables 200] [--players 4] [--level champion] [--think 2.0]
+python benchmarks/web_load.py [--tables 200] [--players 4] [--level champion] [--think 5.0]
 
 Starts a server of its own in a temporary folder. At each table one person plays a whole game
 against bots, thinking for a random time around `--think` seconds (0: everybody at full speed, which
@@ -128,7 +128,7 @@ def main() -> None:
     parser.add_argument("--tables", type=int, default=200)
     parser.add_argument("--players", type=int, default=4)
     parser.add_argument("--level", default="champion")
-    parser.add_argument("--think", type=float, default=2.0, help="seconds, on average")
+    parser.add_argument("--think", type=float, default=5.0, help="seconds, on average")
     parser.add_argument("--limit", type=float, default=600.0, help="seconds for the whole run")
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:

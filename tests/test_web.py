@@ -206,7 +206,8 @@ def test_no_seat_is_sent_another_ones_hand(client):
 def test_two_deals_that_differ_in_what_a_seat_cannot_know_look_the_same_to_it(client):
     player = sit(client, HUMAN, GREEDY)
     room = client.app.state.house.rooms.get(player.id)
-    room.bots.clear()  # nobody moves while we look
+    while room.thinking:
+        time.sleep(0.01)
     before = player.state()
     game = room.table.games[0]
     hand = game["hands"][1].copy()

@@ -56,7 +56,11 @@ class Run(Command):
         # the disk: 5 ms, Python's default, is long where a move is to take a few of them.
         sys.setswitchinterval(0.0005)
         config = uvicorn.Config(
-            app, log_level="warning", access_log=False, timeout_graceful_shutdown=1
+            app,
+            log_level="warning",
+            access_log=False,
+            timeout_keep_alive=75,  # people think for longer than the default, 5 s
+            timeout_graceful_shutdown=1,
         )
 
         class Server(uvicorn.Server):

@@ -17,10 +17,9 @@ from typing import Any
 import numpy as np
 
 from oxx_env import advice
-from oxx_env.bots import Bot
 from oxx_env.views import View
 from oxx_env.web import coach
-from oxx_env.web.levels import levels
+from oxx_env.web.levels import bot_of, levels
 from oxx_env.web.rooms import Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
@@ -108,7 +107,7 @@ class House:
 
     def wake(self, room: Room) -> None:
         """Let the bots of a room think if it is their turn and they do not yet."""
-        if room.thinking or not any(seat in room.bots for seat in room.table.deciders()):
+        if room.thinking or not room.thinkers:
             return
         room.thinking = True
         self._begin(self._think(room))
@@ -117,9 +116,10 @@ class House:
         loop = asyncio.get_running_loop()
         told = loop.time()
         try:
-            while seats := [seat for seat in room.table.deciders() if seat in room.bots]:
+            while seats := room.thinkers:
                 asked = [
-                    (room.bots[s], room.view(s), room.generator(s, room.turn(s))) for s in seats
+                    (room.seats[s].level, room.view(s), room.generator(s, room.turn(s)))
+                    for s in seats
                 ]
                 actions = await loop.run_in_executor(self._thinkers, _answers, asked)
                 for seat, action in zip(seats, actions, strict=True):
@@ -153,7 +153,7 @@ class House:
     async def advise(self, room: Room, seat: int) -> dict[str, Any]:
         """What the coach says to the decision that a seat has now. Raises Refused."""
         self._allow_coach(room)
-        if seat not in room.table.deciders():
+        if seat not in room.deciders:
             raise Refused(409, "you have nothing to decide now")
         turn = room.turn(seat)
         if (seat, turn) not in room.advice:
@@ -195,20 +195,19 @@ class House:
         for rules in ("base", "positive"):
             seats = [{"kind": "human"}, *({"kind": "bot", "level": x.name} for x in levels())]
             room = _warm_room(rules, seats)
-            while deciders := room.table.deciders():
+            while deciders := room.deciders:
                 for seat in deciders:
-                    view = room.view(seat)
-                    bot = room.bots.get(seat)
+                    view, level = room.view(seat), room.seats[seat].level
                     rng = room.generator(seat, room.turn(seat))
-                    if bot is None and room.turn(seat) == 0:
+                    if not level and room.turn(seat) == 0:
                         coach.options(view, rng)
-                    room.act(seat, int(bot.act(view, rng)) if bot else view.legal[0])
+                    room.act(seat, int(bot_of(level).act(view, rng)) if level else view.legal[0])
             room.state(0, None)
 
 
-def _answers(asked: list[tuple[Bot, View, np.random.Generator]]) -> list[int]:
+def _answers(asked: list[tuple[str, View, np.random.Generator]]) -> list[int]:
     """What bots do: one hop to another thread for all of a table."""
-    return [int(bot.act(view, rng)) for bot, view, rng in asked]
+    return [int(bot_of(level).act(view, rng)) for level, view, rng in asked]
 
 
 def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import dataclass
 from functools import cache
 
@@ -33,6 +34,8 @@ _CHOICES = (  # the first of a name that this installation can make is offered
     Level("search", "Champion with search", "the network, thinking ahead", "search:champion:64"),
 )
 
+_own = threading.local()  # level -> bot
+
 
 @cache
 def levels() -> tuple[Level, ...]:
@@ -49,5 +52,11 @@ def levels() -> tuple[Level, ...]:
 
 
 def bot_of(name: str) -> bots.Bot:
-    """The bot of a level; of the strongest one, where a kept table names one not to be had here."""
-    return bots.make(next((x for x in levels() if x.name == name), levels()[-1]).spec)
+    """The bot of a level, each thread's own: a bot has work space, but keeps nothing between moves.
+
+    Where a kept table names a level not to be had here, the strongest one plays.
+    """
+    own: dict[str, bots.Bot] = _own.__dict__
+    if name not in own:
+        own[name] = bots.make(next((x for x in levels() if x.name == name), levels()[-1]).spec)
+    return own[name]

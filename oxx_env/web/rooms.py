@@ -21,14 +21,13 @@ from typing import Any
 import numpy as np
 
 from oxx_env import cards, records, telling
-from oxx_env.bots import Bot
 from oxx_env.files import open_whole
 from oxx_env.render import DIRECTION
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS, NO_CARD, RULE_SETS, deck_cards
 from oxx_env.table import Table, check_seed
 from oxx_env.terminal import tell_placement
 from oxx_env.views import View
-from oxx_env.web.levels import bot_of, levels
+from oxx_env.web.levels import levels
 
 FORMAT = "oxx-table/1"
 MAX_MATCH = 20  # games of a match at a web table
@@ -194,14 +193,14 @@ class Room:
 
     def __post_init__(self) -> None:
         self.table = self.new_table()
-        self.bots: dict[int, Bot] = {}
         self.advice: dict[tuple[int, int], list[dict[str, Any]]] = {}  # (seat, turn) -> options
         self.reviews: dict[int, dict[int, dict[str, Any]]] = {}  # seat -> turn -> judgement
         self._told: list[dict[str, Any]] = []  # events so far, each in the words of its time
         self.kept = 0  # finished games in the file of records
-        for index, seat in enumerate(self.seats):
-            if seat.kind == "bot":
-                self.bots[index] = bot_of(seat.level)
+        self._told_at = self._asked_at = -1  # after how many changes
+        self._deciders: list[int] = []
+        deck = {"name": self.setup.deck_name, "cards": self.setup.deck}
+        self._deck_text = json.dumps(deck)
 
     def new_table(self) -> Table:
         """The table as it is dealt, before the first decision."""
@@ -246,10 +245,21 @@ class Room:
         if not self.seats[index].free:
             raise Refused(409, f"seat {index} is taken")
         self.seats[index] = _bot_seat(level, self.seats)
-        self.bots[index] = bot_of(level)
         self.changed()
 
     # --- playing ---
+
+    @property
+    def deciders(self) -> list[int]:
+        """The seats that decide now."""
+        if self._asked_at != self.changes:
+            self._deciders, self._asked_at = self.table.deciders(), self.changes
+        return self._deciders
+
+    @property
+    def thinkers(self) -> list[int]:
+        """The bots' seats that decide now."""
+        return [seat for seat in self.deciders if self.seats[seat].kind == "bot"]
 
     def turn(self, seat: int) -> int:
         """How many decisions the seat has made in this match."""
@@ -269,7 +279,7 @@ class Room:
         due = self.turn(seat)
         if turn < due:
             raise Refused(409, "this decision has been made already")
-        if turn > due or seat not in self.table.deciders():
+        if turn > due or seat not in self.deciders:
             raise Refused(409, "it is not your turn to decide")
         if action not in self.table.legal(seat):
             raise Refused(422, f"action {action} is not legal; legal: {self.table.legal(seat)}")
@@ -301,6 +311,9 @@ class Room:
 
     def events(self) -> list[dict[str, Any]]:
         """All that everybody saw, in order, as the page shows it."""
+        if self._told_at == self.changes:
+            return self._told
+        self._told_at = self.changes
         for kind, *rest in telling.events(self.table)[len(self._told) :]:
             told = event(kind, rest, self.names, self.setup.rules, self.setup.deck)
             self._told.append(told)
@@ -316,7 +329,7 @@ class Room:
         events = self.events()
         deals = (i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "deal")
         start = next(deals) if since is None or not 0 <= since <= len(events) else since
-        over, deciders = table.over, table.deciders()
+        over, deciders = table.over, self.deciders
         told: dict[str, Any] = {
             "id": self.id,
             "version": self.version,
@@ -372,14 +385,14 @@ class Room:
 
     # --- keeping ---
 
-    def to_dict(self) -> dict[str, Any]:
+    def to_text(self) -> str:
+        """The room as its file holds it."""
         setup = self.setup
-        return {
+        told = {
             "format": FORMAT,
             "id": self.id,
             "created": self.created,
             "rules": setup.rules,
-            "deck": {"name": setup.deck_name, "cards": setup.deck},
             "games": setup.games,
             "coach": setup.coach,
             "seed": self.seed,
@@ -387,6 +400,7 @@ class Room:
             "seats": [vars(seat) for seat in self.seats],
             "decisions": self.table.decisions,
         }
+        return f'{json.dumps(told)[:-1]}, "deck": {self._deck_text}}}'
 
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Room:
@@ -498,7 +512,7 @@ class Rooms:
         table = self.folder / "tables" / f"{room.id}.json"
         game = self.folder / "games" / f"{room.id}.jsonl"
         finished = room.records() if room.finished > room.kept else []
-        return table, json.dumps(room.to_dict()), game if finished else None, finished
+        return table, room.to_text(), game if finished else None, finished
 
 
 def write(table: Path, text: str, game: Path | None, finished: list[dict[str, Any]]) -> None:
