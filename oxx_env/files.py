@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import os
-import tempfile
+import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
@@ -23,20 +23,20 @@ def open_whole(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
         with open(path, mode, **form) as file:
             yield file
         return
+    # Made by `open`, so that the system itself gives the usual permissions: to ask for the umask
+    # means to change it for a moment, for all threads. `x` fails where something is already there.
+    beside = path.parent / f".{path.name[:40]}.{secrets.token_hex(8)}"
     try:
-        handle, name = tempfile.mkstemp(prefix=f".{path.name[:40]}.", dir=path.parent)
+        file = open(beside, mode.replace("w", "x"), **form)  # noqa: SIM115
     except OSError as error:  # it names the file beside
         raise type(error)(error.errno, error.strerror, os.fspath(path)) from None
     try:
-        with os.fdopen(handle, mode, **form) as file:
+        with file:
             yield file
             file.flush()
             os.fsync(file.fileno())  # whole on the disk before it takes the old one's place
-        umask = os.umask(0)
-        os.umask(umask)
-        os.chmod(name, 0o666 & ~umask)  # mkstemp makes it private
-        os.replace(name, path)
+        os.replace(beside, path)
     except BaseException:
         with contextlib.suppress(OSError):
-            os.unlink(name)
+            os.unlink(beside)
         raise

@@ -68,3 +68,18 @@ def test_the_error_names_the_path_that_was_asked_for(tmp_path: Path) -> None:
         with pytest.raises(OSError) as error:
             write(path, "")
         assert error.value.filename in (str(path), path)
+
+
+def test_writing_a_file_leaves_the_umask_of_other_threads_alone(tmp_path: Path) -> None:
+    def refuse(mask: int) -> int:
+        raise AssertionError("the umask belongs to all threads")
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(os, "umask", refuse)
+        write(tmp_path / "a", "")
+    before = os.umask(0o077)
+    try:
+        write(tmp_path / "b", "")
+    finally:
+        os.umask(before)
+    assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o600
