@@ -22,10 +22,12 @@ from oxx_env.jit import kernel
 from oxx_env.rules import (
     ACTIONS,
     CARD_PHASE,
+    CARDS_DEALT,
     DECK,
     FIRST_ROW,
     GAME,
     GOLDEN,
+    HAND_SIZE,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NTH_ROW,
@@ -110,7 +112,7 @@ def new_games(
     deck: int | NDArray[np.integer[Any]] = 0,
     games_per_match: int = 1,
 ) -> NDArray[np.void]:
-    """GAME [B], dealt and advanced to the first decision.
+    """GAME [B], dealt; all seats decide.
 
     `seeds` [B] are integers 0..2**64-2, one a game; `players`, `rules` (name or flags [B]) and
     `deck` (index into `decks`) may differ from game to game.
@@ -128,13 +130,14 @@ def new_games(
 
 @kernel
 def deal(games, decks):
-    """Deal every game by its `seed` and run on to the first decision."""
+    """Deal every game by its `seed`.
+
+    The first decision waits at once, for all hands are full (see the end of the module).
+    """
     for g in range(games.shape[0]):
         game = games[g]
-        deck = decks[game["deck"]]
         shuffle(game)
-        set_up(game, deck)
-        advance(game, deck)
+        set_up(game, decks[game["deck"]])
 
 
 @kernel
@@ -145,7 +148,6 @@ def deal_again(game, deck):
         game["points"][seat] = 0
     game["match_game"] = 0
     next_game(game, deck)
-    advance(game, deck)
 
 
 @kernel
@@ -154,10 +156,8 @@ def set_up_by_hand(games, decks):
     random streams begin with what stands in `rng`."""
     for g in range(games.shape[0]):
         game = games[g]
-        deck = decks[game["deck"]]
         game["rng"] = mix(game["rng"])
-        set_up(game, deck)
-        advance(game, deck)
+        set_up(game, decks[game["deck"]])
 
 
 # --- stepping -----------------------------------------------------------------------------------
@@ -434,3 +434,6 @@ def rollout(
     decks = stack_decks([deck])
     game = new_games([seed], decks, check_players(players), rules)
     return int(_rollout(game, decks, POLICIES.index(policy), games))
+
+
+assert 1 < HAND_SIZE <= CARDS_DEALT[MIN_PLAYERS:].min()  # nothing is forced in the first round

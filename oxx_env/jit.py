@@ -15,12 +15,13 @@ import re
 import tempfile
 from collections.abc import Callable
 from contextlib import suppress
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-import numba
 from numba.core import config as _config
+from numba.core import types
+from numba.core.registry import CPUDispatcher
 
 PACKAGE = Path(__file__).parent
 _IMPORT = re.compile(
@@ -31,7 +32,6 @@ _IMPORT = re.compile(
 _DEFINES_KERNEL = re.compile(r"^@kernel(_fma)?\b", re.M)
 
 config: Any = _config  # a module whose names are set at run time
-njit: Any = numba.njit  # its annotations do not know all of its options
 F = TypeVar("F", bound=Callable[..., Any])
 
 
@@ -105,13 +105,40 @@ def kernel_fma(function: F) -> F:
     return _compiled(function, fastmath={"contract"})
 
 
+class Kernel(CPUDispatcher):  # type: ignore[misc]
+    """Compiles in two forms, each where it is first needed: to be called from Python, and `inner`,
+    to be called from other kernels.
+
+    Most kernels are only ever called from others, and the wrapper that turns Python's objects into
+    the machine's costs more time to compile than a small kernel itself.
+    """
+
+    @cached_property
+    def _numba_type_(self) -> Any:
+        """What other kernels see when they name this one."""
+        options = {**self.targetoptions, "no_cpython_wrapper": True}
+        self.inner = CPUDispatcher(self.py_func, targetoptions=options)
+        _keep_in(self.inner, cache_folder(Path(self.py_func.__code__.co_filename)) / "inner")
+        return types.Dispatcher(self.inner)
+
+
 def _compiled(function: F, **options: Any) -> F:
-    # Numba reads the folder once, when the dispatcher is made; the process-wide setting is put back
-    # at once so that other packages' caches stay where they are.
+    if config.DISABLE_JIT:
+        return function
     # Nobody calls a kernel from C: to leave out that wrapper saves a tenth of the compile time.
+    options = {"nopython": True, "nogil": True, "boundscheck": None, "no_cfunc_wrapper": True} | options
+    dispatcher = Kernel(function, targetoptions=options)
+    _keep_in(dispatcher, cache_folder(Path(function.__code__.co_filename)))
+    return cast(F, dispatcher)
+
+
+def _keep_in(dispatcher: CPUDispatcher, folder: Path) -> None:
+    """Let what a dispatcher compiles be kept in a folder."""
+    # Numba reads the folder once, here; the process-wide setting is put back at once so that other
+    # packages' caches stay where they are.
     before = config.CACHE_DIR
-    config.CACHE_DIR = str(cache_folder(Path(function.__code__.co_filename)))
+    config.CACHE_DIR = str(folder)
     try:
-        return cast(F, njit(cache=True, nogil=True, no_cfunc_wrapper=True, **options)(function))
+        dispatcher.enable_caching()
     finally:
         config.CACHE_DIR = before
