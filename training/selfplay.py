@@ -24,7 +24,7 @@ from oxx_env.engine import (
     stack_decks,
 )
 from oxx_env.forward import best_action, forward, softmax, workspace
-from oxx_env.jit import kernel
+from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.observe import OBS, encode
 from oxx_env.rules import (
     ACTIONS,
@@ -139,7 +139,7 @@ def seat_down(game, control, stream, mixture):
         control[seat] = LEARNER if entry == 0 or seat == learner else opponent
 
 
-@kernel
+@kernel_allocating
 def collect(
     games,
     decks,
@@ -258,7 +258,7 @@ def opponent_entry(control, players, results):
     return 0
 
 
-@kernel
+@kernel_allocating
 def workspace_like(hidden):
     return np.zeros(_WORK_FIXED + hidden * _WORK_WIDE, np.float32)
 
@@ -352,7 +352,7 @@ def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]
     )
 
 
-@kernel
+@kernel_allocating
 def _duel(games, decks, seats, weights, hidden, bot, shares, points):
     """Play games to the end: `seats[g]` by the network's best action, the others by a bot."""
     work = np.zeros(len(workspace_like(hidden)), np.float32)
