@@ -58,16 +58,14 @@ from oxx_env.rules import (
     scale,
     set_up,
     shuffle,
+    spread,
 )
 from oxx_env.words import CACHE_LINE, fetch
 
 # One decision waiting to be made.
 PENDING = np.dtype([("game", "i4"), ("seat", "u1"), ("phase", "u1")])
 
-_1, _7, _BYTE = np.uint64(1), np.uint64(7), np.uint64(0xFF)
-_EIGHT_ONES = np.uint64(0x0101010101010101)
-_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_DIAGONAL = np.uint64(0x8040201008040201)  # bit i of byte i
+_1, _BYTE = np.uint64(1), np.uint64(0xFF)
 
 GAME_BYTES = GAME.itemsize
 
@@ -202,10 +200,9 @@ def fetch_game(games, g):
 def write_mask(game, deck, seat, mask):
     """The seat's legal actions into `mask` [ACTIONS], 0 or 1."""
     legal = np.uint64(legal_actions(game, deck, seat))
-    # Eight bits become the lowest bits of eight bytes.
-    spread = ((((legal & _BYTE) * _EIGHT_ONES) & _DIAGONAL) + _SEVEN_BITS) >> _7 & _EIGHT_ONES
+    eight = spread(legal & _BYTE)
     for action in range(8):
-        mask[action] = (spread >> np.uint64(8 * action)) & _BYTE
+        mask[action] = (eight >> np.uint64(8 * action)) & _BYTE
     for action in range(8, ACTIONS):
         mask[action] = (legal >> np.uint64(action)) & _1
 
