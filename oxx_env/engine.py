@@ -325,7 +325,7 @@ def best_heads(game, deck, number):
 @kernel
 def greedy_slot(game, deck, seat):
     """The card with the best points now; ties by more heads on the card, then at random."""
-    best, ties = -1 << 40, 0
+    best, ties = -1 << 40, np.int64(0)
     for slot in range(np.int64(game["hand_sizes"][seat])):
         number = np.int64(game["hands"][seat, slot])
         value = best_heads(game, deck, number) * 64 + heads_of(deck["cards"][number])
@@ -340,7 +340,7 @@ def greedy_row(game, deck, number):
     legal = legal_rows(game, deck, number)
     taking = overflowing_rows(game, deck, number) | ~matching_rows(game, deck, number)
     sign = 1 if is_positive(game) else -1
-    best, ties = -1 << 40, 0
+    best, ties = -1 << 40, np.int64(0)
     for row in range(ROWS):
         word = game["row_sums"][row]
         heads = heads_of(word) if taking >> row & 1 else 0
