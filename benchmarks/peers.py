@@ -339,6 +339,10 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
     ]
     lines += [
         "",
+        f"Two threads on one batch of {own['two_cores']['batch']:,} observed games: "
+        f"{short(own['two_cores']['two'])} decisions per second of wall time instead of "
+        f"{short(own['two_cores']['one'])}, {own['two_cores']['gain']:.2f} times as many.",
+        "",
         f"A game takes {own['memory_bytes']['game']} bytes, an observation "
         f"{own['memory_bytes']['observation']:,}.",
         "",

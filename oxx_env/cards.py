@@ -50,7 +50,7 @@ DeckSpec: TypeAlias = (
 _FOLDER = Path(__file__).parent / "decks"
 _MAX_BYTES = 1 << 20  # a deck file has about 2,000
 _BARON_ROWS = np.array(BARONS) - 1
-_ORDINARY_ROWS = np.setdiff1d(np.arange(NUMBERS), _BARON_ROWS)
+_ORDINARY_ROWS = np.delete(np.arange(NUMBERS), _BARON_ROWS)
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 

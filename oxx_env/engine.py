@@ -22,10 +22,12 @@ from oxx_env.jit import kernel
 from oxx_env.rules import (
     ACTIONS,
     CARD_PHASE,
+    CARDS_DEALT,
     DECK,
     FIRST_ROW,
     GAME,
     GOLDEN,
+    HAND_SIZE,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NTH_ROW,
@@ -56,16 +58,14 @@ from oxx_env.rules import (
     scale,
     set_up,
     shuffle,
+    spread,
 )
 from oxx_env.words import CACHE_LINE, fetch
 
 # One decision waiting to be made.
 PENDING = np.dtype([("game", "i4"), ("seat", "u1"), ("phase", "u1")])
 
-_1, _7, _BYTE = np.uint64(1), np.uint64(7), np.uint64(0xFF)
-_EIGHT_ONES = np.uint64(0x0101010101010101)
-_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
-_DIAGONAL = np.uint64(0x8040201008040201)  # bit i of byte i
+_1, _BYTE = np.uint64(1), np.uint64(0xFF)
 
 GAME_BYTES = GAME.itemsize
 
@@ -110,7 +110,7 @@ def new_games(
     deck: int | NDArray[np.integer[Any]] = 0,
     games_per_match: int = 1,
 ) -> NDArray[np.void]:
-    """GAME [B], dealt and advanced to the first decision.
+    """GAME [B], dealt; all seats decide.
 
     `seeds` [B] are integers 0..2**64-2, one a game; `players`, `rules` (name or flags [B]) and
     `deck` (index into `decks`) may differ from game to game.
@@ -128,13 +128,14 @@ def new_games(
 
 @kernel
 def deal(games, decks):
-    """Deal every game by its `seed` and run on to the first decision."""
+    """Deal every game by its `seed`.
+
+    The first decision waits at once, for all hands are full (see the end of the module).
+    """
     for g in range(games.shape[0]):
         game = games[g]
-        deck = decks[game["deck"]]
         shuffle(game)
-        set_up(game, deck)
-        advance(game, deck)
+        set_up(game, decks[game["deck"]])
 
 
 @kernel
@@ -145,7 +146,6 @@ def deal_again(game, deck):
         game["points"][seat] = 0
     game["match_game"] = 0
     next_game(game, deck)
-    advance(game, deck)
 
 
 @kernel
@@ -154,10 +154,8 @@ def set_up_by_hand(games, decks):
     random streams begin with what stands in `rng`."""
     for g in range(games.shape[0]):
         game = games[g]
-        deck = decks[game["deck"]]
         game["rng"] = mix(game["rng"])
-        set_up(game, deck)
-        advance(game, deck)
+        set_up(game, decks[game["deck"]])
 
 
 # --- stepping -----------------------------------------------------------------------------------
@@ -202,10 +200,9 @@ def fetch_game(games, g):
 def write_mask(game, deck, seat, mask):
     """The seat's legal actions into `mask` [ACTIONS], 0 or 1."""
     legal = np.uint64(legal_actions(game, deck, seat))
-    # Eight bits become the lowest bits of eight bytes.
-    spread = ((((legal & _BYTE) * _EIGHT_ONES) & _DIAGONAL) + _SEVEN_BITS) >> _7 & _EIGHT_ONES
+    eight = spread(legal & _BYTE)
     for action in range(8):
-        mask[action] = (spread >> np.uint64(8 * action)) & _BYTE
+        mask[action] = (eight >> np.uint64(8 * action)) & _BYTE
     for action in range(8, ACTIONS):
         mask[action] = (legal >> np.uint64(action)) & _1
 
@@ -328,7 +325,7 @@ def best_heads(game, deck, number):
 @kernel
 def greedy_slot(game, deck, seat):
     """The card with the best points now; ties by more heads on the card, then at random."""
-    best, ties = -1 << 40, 0
+    best, ties = -1 << 40, np.int64(0)
     for slot in range(np.int64(game["hand_sizes"][seat])):
         number = np.int64(game["hands"][seat, slot])
         value = best_heads(game, deck, number) * 64 + heads_of(deck["cards"][number])
@@ -343,7 +340,7 @@ def greedy_row(game, deck, number):
     legal = legal_rows(game, deck, number)
     taking = overflowing_rows(game, deck, number) | ~matching_rows(game, deck, number)
     sign = 1 if is_positive(game) else -1
-    best, ties = -1 << 40, 0
+    best, ties = -1 << 40, np.int64(0)
     for row in range(ROWS):
         word = game["row_sums"][row]
         heads = heads_of(word) if taking >> row & 1 else 0
@@ -434,3 +431,6 @@ def rollout(
     decks = stack_decks([deck])
     game = new_games([seed], decks, check_players(players), rules)
     return int(_rollout(game, decks, POLICIES.index(policy), games))
+
+
+assert 1 < HAND_SIZE <= CARDS_DEALT[MIN_PLAYERS:].min()  # nothing is forced in the first round

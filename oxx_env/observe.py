@@ -19,13 +19,12 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from oxx_env.cards import COLORS
-from oxx_env.jit import kernel
+from oxx_env.jit import kernel, kernel_inlined
 from oxx_env.rules import (
     ALL_ROWS,
     CARD_PHASE,
     CARDS_DEALT,
     COLOR,
-    COLOR_BYTES,
     HAND_SIZE,
     HEADS_BYTE,
     LENGTH_BYTE,
@@ -41,16 +40,16 @@ from oxx_env.rules import (
     decides,
     is_positive,
     is_seen,
-    is_too_full,
     legal_rows,
     length_of,
+    overflowing_rows,
     pile_cell,
     popcount,
     row_flags,
-    row_limits,
+    spread,
 )
 from oxx_env.views import PHASES, View
-from oxx_env.words import largest_byte
+from oxx_env.words import CACHE_LINE, columns, fetch, larger_bytes, write_bytes
 
 OBSERVATION_VERSION = 1
 LOW, HIGH = -8.0, 8.0
@@ -183,11 +182,12 @@ _1, _63 = np.uint64(1), np.uint64(63)
 _NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
 _NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
 _BYTE = np.uint64(0xFF)
+_EACH_ROW = np.uint64(0x0101010101)  # one in the byte of each row
 # A byte of a packed word as a float: one load, where converting and multiplying are three steps.
-_FLOATS, _QUARTERS, _FIFTHS, _SIXTHS, _TENTHS, _TWENTIETHS = (
-    np.arange(256, dtype=np.float32) * np.float32(1 / n) for n in (1, 4, 5, 6, 10, 20)
+_QUARTERS, _SIXTHS, _TWENTIETHS = (
+    np.arange(256, dtype=np.float32) * np.float32(1 / n) for n in (4, 6, 20)
 )
-_TENTH, _FIFTH, _QUARTER = (np.float32(1 / n) for n in (10, 5, 4))
+_WHOLE, _QUARTER, _FIFTH, _SIXTH, _TENTH = (np.float32(1 / n) for n in (1, 4, 5, 6, 10))
 _BY_8, _BY_24, _BY_30, _BY_40, _BY_60 = (np.float32(1 / n) for n in (8, 24, 30, 40, 60))
 _BY_NUMBER = np.float32(1 / NUMBERS)
 _OTHERS = np.array([0, 0, *(1 / (players - 1) for players in range(2, 11))], np.float32)
@@ -255,15 +255,66 @@ def encode(game, deck, seat, out):
     # Blanked in two parts (see `_encode_seats`): from 2 kB on the C library takes a slower way.
     for index in range(_SEATS):
         out[index] = np.float32(0)
-    unseen0, unseen1 = _unseen(game, seat)
-    share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
     _encode_table(game, seat, out)
-    _encode_unseen(deck, unseen0, unseen1, out)
-    _encode_rows(game, deck, unseen0, unseen1, share, out)
-    _encode_cards(game, deck, seat, unseen0, unseen1, share, out)
     _encode_seats(game, seat, out)
     _encode_public_cards(game, deck, seat, out)
+    _encode_rows(game, deck, out)
+    _encode_own(game, deck, seat, out)
     _encode_revealed(game, deck, seat, out)
+
+
+@kernel
+def encode_next(game, deck, seat, out, before, seen):
+    """Write an observation like `encode`, with the help of one of a seat `before` in `seen` [OBS].
+
+    In the card phase, `before` < `seat`: all that is public is the same, except that the seats are
+    listed from another one on.
+    """
+    for index in range(_CARDS):
+        out[index] = seen[index]
+    out[_PHASE + 2] = decides(game, seat)
+    for index in range(_CARDS, _ROWS):
+        out[index] = np.float32(0)
+    for index in range(_ROWS, _PAIRS):
+        out[index] = seen[index]
+    for index in range(_PAIRS, _SEATS):
+        out[index] = np.float32(0)
+    for index in range(_SEATS, OBS):
+        out[index] = np.float32(0)
+    players = np.int64(game["players"])
+    seats = seat - before
+    _turn(out, seen, np.int64(_SEATS), np.int64(_SEAT), seats, players)
+    if is_positive(game):
+        for at in (_KNOWN, _RETURNED):
+            _turn(out, seen, at, np.int64(N_COLORS), seats, players)
+    _encode_own(game, deck, seat, out)
+
+
+@kernel
+def _turn(out, seen, at, size, seats, players):
+    """Copy a piece of `size` entries a player as a later seat lists it, `seats` seats on."""
+    shift = (seats * size) & 127  # tells the compiler that no index is negative
+    first = (players * size - shift) & 127
+    for index in range(first):
+        out[at + index] = seen[at + shift + index]
+    for index in range(shift):
+        out[at + first + index] = seen[at + index]
+
+
+@kernel
+def _encode_own(game, deck, seat, out):
+    """What only the seat knows: its cards, and what they leave unseen."""
+    unseen0, unseen1 = _unseen(game, seat)
+    share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
+    own = np.int64(game["hand_sizes"][seat])
+    out[_CLOCK] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
+    out[_CLOCK + 1] = np.float32(own) * _QUARTER
+    _encode_unseen(deck, unseen0, unseen1, out)
+    for row in range(ROWS):
+        sharing = deck["sharing"][_byte(game["row_ends"], row) & _63]
+        fitting = _count(unseen0 & sharing[0], unseen1 & sharing[1])
+        out[_ROWS + row * _ROW + 16] = np.float32(fitting) * share
+    _encode_cards(game, deck, seat, unseen0, unseen1, share, out)
 
 
 @kernel
@@ -295,38 +346,41 @@ def _encode_unseen(deck, unseen0, unseen1, out):
 
 
 @kernel
-def _encode_rows(game, deck, unseen0, unseen1, share, out):
+def _row_fields(game):
+    """The fields of the rows' packed sums, each as one word: byte r is that of row r."""
+    sums = game["row_sums"]
+    return columns(sums[0], sums[1], sums[2], sums[3], sums[4])
+
+
+@kernel
+def _encode_rows(game, deck, out):
+    """What all see of the rows."""
     for row in range(ROWS):
-        word = game["row_sums"][row]
-        end = np.int64(game["rows"][row, length_of(word) - 1])
-        fit0, fit1 = _sharing(deck, end, unseen0, unseen1)
-        at = _ROWS + row * _ROW
-        _write_card(out, at, deck, end)
-        out[at + 8] = _FIFTHS[_byte(word, LENGTH_BYTE)]
-        out[at + 9] = _TENTHS[_byte(word, HEADS_BYTE)]
-        for color in range(N_COLORS):
-            out[at + 10 + color] = _FIFTHS[_byte(word, color)]
-        out[at + 16] = np.float32(_count(fit0, fit1)) * share
+        end = np.int64(game["rows"][row, length_of(game["row_sums"][row]) - 1])
+        _write_card(out, _ROWS + row * _ROW, deck, end)
+    fields = _row_fields(game)
+    write_bytes(out, _ROWS + 8, _ROW, fields[LENGTH_BYTE], _FIFTH)
+    write_bytes(out, _ROWS + 9, _ROW, fields[HEADS_BYTE], _TENTH)
+    for color in range(N_COLORS):
+        write_bytes(out, _ROWS + 10 + color, _ROW, fields[color], _FIFTH)
 
 
 @kernel
 def _encode_cards(game, deck, seat, unseen0, unseen1, share, out):
     """The cards that are there, and the rows' counts of own cards that fit."""
+    row_fields = _row_fields(game)
     fitting = np.uint64(0)  # byte r: own cards that fit row r
-    for card in range(HAND_SIZE):
-        number = np.int64(game["hands"][seat, card])
+    for card in range(CARDS):
+        number = _card_at(game, seat, card)
         if number != NO_CARD:
-            _encode_card(game, deck, card, number, unseen0, unseen1, share, out)
-            fitting += row_flags(game, deck, number)
-    for row in range(ROWS):
-        out[_ROWS + row * _ROW + 17] = _QUARTERS[_byte(fitting, row)]
-    if game["phase"] == ROW_PHASE:
-        number = np.int64(game["revealed"][game["placed"]])
-        _encode_card(game, deck, HAND_SIZE, number, unseen0, unseen1, share, out)
+            _encode_card(game, deck, card, number, row_fields, unseen0, unseen1, share, out)
+            if card < HAND_SIZE:
+                fitting += row_flags(game, deck, number)
+    write_bytes(out, _ROWS + 17, _ROW, fitting, _QUARTER)
 
 
-@kernel
-def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
+@kernel_inlined
+def _encode_card(game, deck, card, number, row_fields, unseen0, unseen1, share, out):
     """One card by itself, and how it stands to each row."""
     card &= 7  # tells the compiler that no index is negative
     number &= 127
@@ -340,23 +394,27 @@ def _encode_card(game, deck, card, number, unseen0, unseen1, share, out):
     out[at + 9] = np.float32(_count(lower0, lower1)) * share
     out[at + 10] = np.float32(_count(fit0, fit1)) * share
     word = deck["cards"][number]
-    limits = row_limits(game)
+    # From here on all rows at once, as the bytes of a word.
     fitting = row_flags(game, deck, number)
-    anywhere = np.uint64(legal_rows(game, deck, number) == ALL_ROWS)
+    anywhere = np.uint64(legal_rows(game, deck, number) == ALL_ROWS) * _EACH_ROW
+    full = spread(np.uint64(overflowing_rows(game, deck, number)))
+    taken = (full | (fitting ^ _EACH_ROW)) * _BYTE
     at = _PAIRS + card * (ROWS * _PAIR)
+    write_bytes(out, at, _PAIR, fitting, _WHOLE)
+    write_bytes(out, at + 1, _PAIR, fitting | anywhere, _WHOLE)
+    write_bytes(out, at + 2, _PAIR, row_fields[HEADS_BYTE] & taken, _TENTH)
+    write_bytes(out, at + 3, _PAIR, (row_fields[LENGTH_BYTE] & ~taken) + _EACH_ROW, _FIFTH)
+    most = np.uint64(0)
+    for color in range(N_COLORS):
+        heads = (row_fields[color] & ~taken) + _byte(word, color) * _EACH_ROW
+        most = larger_bytes(most, heads)
+    write_bytes(out, at + 4, _PAIR, most, _SIXTH)
+    counts = np.uint64(0)
     for row in range(ROWS):
-        row_word = game["row_sums"][row]
-        fits = _byte(fitting, row)
-        takes = np.uint64(is_too_full(row_word + word, limits)) | (fits ^ _1)
-        after = word + (row_word & (takes - _1))
-        out[at + row * _PAIR] = _FLOATS[fits]
-        out[at + row * _PAIR + 1] = _FLOATS[fits | anywhere]
-        out[at + row * _PAIR + 2] = _TENTHS[_byte(row_word, HEADS_BYTE) * takes]
-        out[at + row * _PAIR + 3] = _FIFTHS[_byte(after, LENGTH_BYTE)]
-        out[at + row * _PAIR + 4] = _SIXTHS[largest_byte(after & COLOR_BYTES)]
         sharing = deck["sharing"][_byte(game["row_ends"], row) & _63]
-        lower = _count(lower0 & sharing[0], lower1 & sharing[1])
-        out[at + row * _PAIR + 5] = np.float32(lower) * share
+        count = _count(lower0 & sharing[0], lower1 & sharing[1])
+        counts |= np.uint64(count) << np.uint64(8 * row)
+    write_bytes(out, at + 5, _PAIR, counts, share)
 
 
 @kernel
@@ -373,9 +431,6 @@ def _encode_seats(game, seat, out):
         left = np.int64(game["hand_sizes"][other]) + np.int64(game["pile_sizes"][other])
         cards += left
         fewest = min(fewest, left)
-    own = np.int64(game["hand_sizes"][seat])
-    out[_CLOCK] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
-    out[_CLOCK + 1] = np.float32(own) * _QUARTER
     out[_CLOCK + 2] = np.float32(fewest) * _BY_24
     out[_CLOCK + 3] = np.float32(cards) * _BY_NUMBER
     sign = np.float32(1 if is_positive(game) else -1)
@@ -460,8 +515,7 @@ def _encode_revealed(game, deck, seat, out):
         out[_SEATS + offset * _SEAT + 8] = np.float32(1)
         if place > placed:
             fitting += row_flags(game, deck, number)
-    for row in range(ROWS):
-        out[_ROWS + row * _ROW + 18] = _FIFTHS[_byte(fitting, row)]
+    write_bytes(out, _ROWS + 18, _ROW, fitting, _FIFTH)
     for card in range(CARDS):
         number = _card_at(game, seat, card)
         if number != NO_CARD:
@@ -476,8 +530,17 @@ def _encode_revealed(game, deck, seat, out):
 def encode_pending(games, decks, who, n, out):
     """Observations of the first `n` of `who` (PENDING) into `out` float32 [N, OBS]."""
     for i in range(n):
-        game = games[who[i]["game"]]
-        encode(game, decks[game["deck"]], np.int64(who[i]["seat"]), out[i])
+        g = who[i]["game"]
+        game = games[g]
+        deck = decks[game["deck"]]
+        seat = np.int64(who[i]["seat"])
+        for offset in range(0, 4 * OBS, CACHE_LINE):
+            fetch(out, (i + 1) * 4 * OBS + offset)  # large batches: the next one is written soon
+        before = np.int64(who[i - 1]["seat"]) if i > 0 and who[i - 1]["game"] == g else seat
+        if before < seat and game["phase"] == CARD_PHASE:
+            encode_next(game, deck, seat, out[i], before, out[i - 1])
+        else:
+            encode(game, deck, seat, out[i])
 
 
 @kernel

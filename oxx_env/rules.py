@@ -155,6 +155,8 @@ _FIVE_ONES = np.uint64(0x0101010101)
 _FIVES, _THREES, _NIBBLES, _ONES = (
     np.uint64(byte * 0x0101010101010101) for byte in (0x55, 0x33, 0x0F, 0x01)
 )
+_DIAGONAL = np.uint64(0x8040201008040201)  # bit i of byte i
+_SEVEN_BITS = np.uint64(0x7F7F7F7F7F7F7F7F)
 _2, _4 = np.uint64(2), np.uint64(4)
 ALL_ROWS = (1 << ROWS) - 1
 CHUNK = 5  # cards of a row that are moved at once; a full row of the base game (R7)
@@ -206,6 +208,12 @@ def is_seen(game, number):
 @kernel
 def see(game, number):
     game["seen"][number >> 6] |= _ONE << np.uint64(number & 63)
+
+
+@kernel
+def spread(bits):
+    """Eight bits as eight bytes, 0 or 1: the lowest bit is the lowest byte."""
+    return (((bits * _ONES) & _DIAGONAL) + _SEVEN_BITS) >> _7 & _ONES
 
 
 # A set of numbers is two words, those below 64 and the rest; these two are the only ones that split

@@ -34,7 +34,7 @@ def test_every_figure_of_the_contract_is_there(result: dict[str, Any]) -> None:
 def test_all_rates_are_positive_numbers(result: dict[str, Any]) -> None:
     rates = [value for row in result["rollouts"] + result["batched"] for value in row.values()]
     rates += result["api"].values()
-    rates += [result["two_cores"]["one"], result["two_cores"]["two"]]
+    rates += [result["two_cores"][name] for name in ("one", "two", "gain")]
     numbers = [rate for rate in rates if isinstance(rate, float)]
     assert len(numbers) > 40
     assert all(math.isfinite(rate) and rate > 0 for rate in numbers)

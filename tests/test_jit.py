@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -213,6 +214,21 @@ def test_numbas_own_setting_goes_first(
 ) -> None:
     monkeypatch.setenv("NUMBA_CACHE_DIR", str(tmp_path / "chosen"))
     assert jit.cache_folder.__wrapped__().parent == tmp_path / "chosen"
+
+
+def test_a_new_folder_removes_those_unused_for_long(places: dict[str, Path]) -> None:
+    beside = places["package"] / "__pycache__"
+    long_ago = time.time() - jit.UNUSED_SECONDS - 60
+    for name in ("oxx_env-old", "oxx_env-used", "else-old"):
+        (beside / name / "inner").mkdir(parents=True)
+        (beside / name / "inner" / "kernel.nbc").touch()
+        os.utime(beside / name, (long_ago, long_ago))
+    os.utime(beside / "oxx_env-used")  # what a process that uses it does
+    folder = jit.cache_folder.__wrapped__()
+    assert {path.name for path in beside.iterdir()} == {folder.name, "oxx_env-used", "else-old"}
+    os.utime(folder, (long_ago, long_ago))
+    assert jit.cache_folder.__wrapped__() == folder
+    assert time.time() - folder.stat().st_mtime < 3600
 
 
 def test_other_packages_caches_stay_where_they_are() -> None:

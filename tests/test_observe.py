@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+import hashlib
+import os
 import re
+import subprocess
+import sys
+from collections.abc import Iterator
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 from odd_decks import MAKERS
 
-from oxx_env import observe
+from oxx_env import engine, observe
 from oxx_env.cards import COLORS, NUMBERS
-from oxx_env.rules import RULE_SETS, deck_cards
+from oxx_env.rules import CARD_PHASE, ROW_PHASE, RULE_SETS, deck_cards
 from oxx_env.table import Table
 from oxx_env.views import View
 
@@ -124,6 +130,56 @@ def test_many_heavy_cards_under_a_pile_stay_within_the_space() -> None:
         seat = table.deciders()[0]
         table.act(seat, table.legal(seat)[0])
     assert most == observe.HIGH
+
+
+def walk_in_batch(rounds: int) -> Iterator[tuple[Any, Any, Any, int]]:
+    """Games, decks, PENDING and how many, at decisions of a batch of all tables and rule sets."""
+    decks = engine.stack_decks(["balanced", "two-color"])
+    players, rules = np.tile(np.arange(2, 11), 4), np.repeat(np.arange(4), 9)
+    games = engine.new_games(np.arange(36), decks, players, rules, np.arange(36) % 2, 2)
+    who, actions = np.zeros(360, engine.PENDING), np.zeros(360, np.int64)
+    for _ in range(rounds):
+        n = engine.pending(games, who)
+        yield games, decks, who, n
+        engine.random_actions(games, decks, who, n, actions)
+        engine.step(games, decks, who, n, actions, True)
+
+
+def test_a_batch_shows_each_seat_what_it_would_see_alone() -> None:
+    """Seats of one game share what is public; it must be as if each had been written by itself."""
+    phases = set()
+    for games, decks, who, n in walk_in_batch(rounds=150):
+        together = np.full((n, observe.OBS), np.nan, np.float32)
+        observe.encode_pending(games, decks, who, n, together)
+        alone = np.full((n, observe.OBS), np.nan, np.float32)
+        for i in range(n):
+            observe.encode_pending(games, decks, who[i : i + 1], 1, alone[i : i + 1])
+        assert together.tobytes() == alone.tobytes()
+        phases |= {*who["phase"][:n].tolist()}
+    assert phases == {CARD_PHASE, ROW_PHASE}
+
+
+def sample_hash() -> str:
+    """Of the observations of a few decisions in all rule sets and at all tables."""
+    digest = hashlib.sha256()
+    for games, decks, who, n in walk_in_batch(rounds=8):
+        out = np.zeros((n, observe.OBS), np.float32)
+        observe.encode_pending(games, decks, who, n, out)
+        digest.update(out.tobytes())
+    return digest.hexdigest()
+
+
+def test_uncompiled_kernels_write_the_same_observations() -> None:
+    environment = {**os.environ, "NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(
+        [sys.executable, "-c", "import test_observe; print(test_observe.sample_hash())"],
+        env=environment,
+        cwd=Path(__file__).parent,
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    assert done.stdout.strip() == sample_hash()
 
 
 def test_explain_names_every_piece_and_field_that_is_not_zero() -> None:

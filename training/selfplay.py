@@ -28,7 +28,7 @@ from oxx_env.engine import (
 )
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, forward, softmax, workspace
-from oxx_env.jit import kernel
+from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
     CARD_PHASE,
@@ -190,7 +190,7 @@ def seat_down(game, control, stream, mixture, opponents):
     return kind
 
 
-@kernel
+@kernel_allocating
 def collect(
     games,
     decks,
@@ -316,7 +316,7 @@ def collect(
                 kinds[g] = seat_down(game, control[g], streams[g], mixture, opponents)
 
 
-@kernel
+@kernel_allocating
 def workspace_like(hidden):
     return np.zeros(_WORK_FIXED + hidden * _WORK_WIDE, np.float32)
 
@@ -425,7 +425,7 @@ def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]
     )
 
 
-@kernel
+@kernel_allocating
 def _duel(games, decks, seats, weights, hidden, bot, determinisations, shares, points, tools):
     """Play games to the end: `seats[g]` by the network's best action, the others by a bot."""
     work = np.zeros(len(workspace_like(hidden)), np.float32)

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
-from oxx_env.jit import kernel
+from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
     GAME,
@@ -182,7 +182,7 @@ def search(view, deck, seat, n, rounds, on, work, unseen, count, sums):
                     sums[action, WINS] += victory_share(game, seat)
 
 
-@kernel
+@kernel_allocating
 def mc_values(games, decks, who, n, determinisations, horizon, values):
     """Monte Carlo action values of many decisions at once, as targets for a network.
 
@@ -226,7 +226,7 @@ def value_actions(game, deck, seat, determinisations, horizon, work, unseen, sum
     search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
 
 
-@kernel
+@kernel_allocating
 def mc_actions(games, decks, who, n, determinisations, horizon, actions):
     """The Monte Carlo action for each of `who`, like `engine.policy_actions`."""
     values = np.empty((n, ACTIONS), np.float64)

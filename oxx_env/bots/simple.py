@@ -20,7 +20,7 @@ from oxx_env.engine import (
     policy_actions,
     random_actions,
 )
-from oxx_env.jit import kernel
+from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     CARD_PHASE,
     FIRST_ROW,
@@ -40,7 +40,7 @@ from oxx_env.rules import (
     put_on_row,
     take_row,
 )
-from oxx_env.views import View
+from oxx_env.views import View, clone
 
 # --- compiled -----------------------------------------------------------------------------------
 
@@ -152,7 +152,7 @@ def careful_row(game, deck, seat, trial):
     return chosen
 
 
-@kernel
+@kernel_allocating
 def careful_actions(games, decks, who, n, actions):
     """The action of `careful` for each of `who`; it looks at nothing the seat does not know."""
     trial = np.empty(1, GAME)
@@ -183,7 +183,7 @@ class _Compiled:
     def act(self, view: View, rng: np.random.Generator) -> int:
         if view.legal == [PASS]:
             return PASS
-        games = view.games.copy()
+        games = clone(view.games)
         games["rng"] = rng.integers(2**64, dtype=np.uint64)
         who: Any = np.zeros(1, PENDING)
         who["seat"], who["phase"] = view.seat, games["phase"]

@@ -72,7 +72,8 @@ def text(result: dict[str, Any]) -> str:
                 ],
             ),
             f"Two threads on one batch of {two['batch']:,} observed games: "
-            f"{two['two'] / 1e6:.2f} instead of {two['one'] / 1e6:.2f} M decisions per wall second",
+            f"{two['two'] / 1e6:.2f} instead of {two['one'] / 1e6:.2f} M decisions per wall second"
+            f" ({two['gain']:.2f} times as many)",
             _show.table(
                 "Where the time of an observed decision goes, nanoseconds",
                 ["batch", *parts],
