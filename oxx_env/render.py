@@ -11,6 +11,7 @@ which people with any kind of colour vision tell apart.
 from __future__ import annotations
 
 import functools
+import time
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 from xml.sax.saxutils import escape
@@ -82,7 +83,9 @@ def situation(view: View, names: Sequence[str] | None = None) -> str:
         which = DIRECTION[view.rules].partition(" ")[0]
         return f"game over; {which} points: {', '.join(winners)}"
     if view.phase == "row":
-        number, seat = view.card, view.to_act[0]
+        seat, number = view.revealed[0]
+        if not view.to_act:  # nothing to choose: a game that is followed, not played
+            return f"{called[seat]} places {number}"
         if seat == view.seat:
             return f"you choose a row for {number}"
         return f"{called[seat]} chooses a row for {number}"
@@ -177,9 +180,7 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
     for index, row in enumerate(view.rows):
         total = sum(sum(deck[number - 1]) for number in row)
         cards = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in row)
-        lines.append(
-            f"Row {index}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}."
-        )
+        lines.append(f"Row {index}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}.")
     for place, (seat, number) in enumerate(view.revealed):
         when = "To place now" if place == 0 else "Then"
         lines.append(
@@ -343,8 +344,13 @@ def _head_place(index: int, count: int) -> tuple[float, float, float]:
     return size, left, 0.47 + line * (size + 0.07)
 
 
-def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
-    """The table in play as shapes."""
+def _scene(
+    view: View,
+    names: Sequence[str] | None = None,
+    caption: str | None = None,
+    row: int | None = None,
+) -> _Scene:
+    """The table as shapes; for the arguments see `svg`."""
     scene = _Scene()
     deck = deck_cards(view.decks[0])
     called = seat_names(view, names)
@@ -355,15 +361,17 @@ def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
     scene.write(20, 24, top, 17, PALE, bold=True)
     scene.write(WIDTH - 20, 24, direction.capitalize(), 17, ACCENT, "end", bold=True)
 
-    _draw_rows(scene, view, deck, legal)
+    marked = {action - FIRST_ROW for action in legal if action >= FIRST_ROW}
+    _draw_rows(scene, view, deck, marked if row is None else {row})
     _draw_seats(scene, view, deck, called)
 
     # Hand, and the revealed cards still to be placed.
     y = 548
     scene.rect(0, y, WIDTH, HEIGHT - y, PANEL)
-    words = situation(view, names)
+    told = caption is not None  # a game that is looked at: nobody is "you"
+    words = caption or situation(view, names)
     scene.write(24, y + 17, words[0].upper() + words[1:], 15, ACCENT)
-    scene.write(24, y + 72, "your", 14, SOFT)
+    scene.write(24, y + 72, called[view.seat][:8] if told else "your", 14, SOFT)
     scene.write(24, y + 90, "hand", 14, SOFT)
     for slot, number in enumerate(view.hand):
         scene.card(78 + slot * 82, y + 34, number, deck[number - 1], 70, slot in legal)
@@ -375,19 +383,20 @@ def _scene(view: View, names: Sequence[str] | None = None) -> _Scene:
         for index, (seat, number) in enumerate(revealed):
             x = 520 + index * pitch
             scene.card(x, y + 34, number, deck[number - 1], width, index == 0)
-            label = "you" if seat == view.seat else (names[seat] if names else f"seat {seat}")
+            own = seat == view.seat and not told
+            label = "you" if own else (names[seat] if names else f"seat {seat}")
             scene.write(x + width / 2, y + 44 + width * 1.45, label[:8], 12, PALE, "middle")
     return scene
 
 
-def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], legal: set[int]) -> None:
+def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], marked: set[int]) -> None:
     left, pitch_y, width = 78, 99, 60
     for index, row in enumerate(view.rows):
         y = 46 + index * pitch_y
-        allowed = FIRST_ROW + index in legal
-        scene.rect(12, y, 660, 94, PANEL, 8, ACCENT if allowed else None, 3)
+        accent = index in marked
+        scene.rect(12, y, 660, 94, PANEL, 8, ACCENT if accent else None, 3)
         scene.write(24, y + 36, "row", 13, SOFT)
-        scene.write(24, y + 58, str(index), 22, ACCENT if allowed else PALE, bold=True)
+        scene.write(24, y + 58, str(index), 22, ACCENT if accent else PALE, bold=True)
         room = 430
         pitch = min(66, (room - width) / max(1, len(row) - 1))
         if not view.rules.startswith("color"):
@@ -438,15 +447,26 @@ def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[s
 # --- SVG ----------------------------------------------------------------------------------------
 
 
-def svg(view: View, names: Sequence[str] | None = None) -> str:
-    """The table as a picture, an SVG document; its description is the plain text."""
+def svg(
+    view: View,
+    names: Sequence[str] | None = None,
+    caption: str | None = None,
+    row: int | None = None,
+) -> str:
+    """The table as a picture, an SVG document; its description is the plain text.
+
+    names    of the seats [P]; None: `seat 0 (you)` and so on
+    caption  a line that tells what happened, for a game that is looked at; None: what the seat
+             has to decide
+    row      the row to mark; None: those that the seat may choose now
+    """
     described = escape(text(view, color=False, names=names))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img" '
         'font-family="Helvetica, Arial, sans-serif">',
         f"<title>A table of 6 nimmt! Baron Oxx</title><desc>{described}</desc>",
-        *map(_svg_shape, _scene(view, names)),
+        *map(_svg_shape, _scene(view, names, caption, row)),
         "</svg>",
     ]
     return "\n".join(lines) + "\n"
@@ -500,18 +520,35 @@ def _n(value: float) -> str:
 _FINE = 2  # drawn this much larger, then made smaller: smooth edges
 
 
-def rgb_array(view: View, names: Sequence[str] | None = None) -> NDArray[np.uint8]:
-    """The table as pixels, uint8 [HEIGHT, WIDTH, 3]. Needs pillow (`oxx_env[render]`)."""
-    Image, ImageDraw = _pillow()
-    image = Image.new("RGB", (WIDTH * _FINE, HEIGHT * _FINE))
+def rgb_array(
+    view: View,
+    names: Sequence[str] | None = None,
+    caption: str | None = None,
+    row: int | None = None,
+    width: int = WIDTH,
+) -> NDArray[np.uint8]:
+    """The table as pixels, uint8 [height, width, 3]; the height is 0.7 widths.
+
+    For the other arguments see `svg`. Needs pillow (`oxx_env[render]`). Raises ValueError for a
+    width outside 100 to 4000.
+    """
+    if not 100 <= width <= 4000:
+        raise ValueError(f"a picture may be 100 to 4000 pixels wide, not {width}")
+    Image, ImageDraw = pillow()
+    image = Image.new("RGB", (width * _FINE, height_of(width) * _FINE))
     draw = ImageDraw.Draw(image)
-    for shape in _scene(view, names):
-        _draw_shape(draw, shape)
+    for shape in _scene(view, names, caption, row):
+        _draw_shape(draw, shape, _FINE * width / WIDTH)
     return np.asarray(image.reduce(_FINE), dtype=np.uint8).copy()
 
 
-def _draw_shape(draw: Any, shape: _Shape) -> None:
-    k = _FINE
+def height_of(width: int) -> int:
+    """The height of a picture of this width, in pixels."""
+    return round(width * HEIGHT / WIDTH)
+
+
+def _draw_shape(draw: Any, shape: _Shape, k: float) -> None:
+    """`k` pixels for each unit of the shape."""
     if isinstance(shape, _Rect):
         draw.rounded_rectangle(
             (shape.x * k, shape.y * k, (shape.x + shape.width) * k, (shape.y + shape.height) * k),
@@ -522,7 +559,7 @@ def _draw_shape(draw: Any, shape: _Shape) -> None:
         )
     elif isinstance(shape, _Polygon):
         points = [(x * k, y * k) for x, y in shape.points]
-        draw.polygon(points, fill=shape.fill, outline=shape.edge, width=k)
+        draw.polygon(points, fill=shape.fill, outline=shape.edge, width=max(1, round(k)))
     else:
         anchor = {"start": "lm", "middle": "mm", "end": "rm"}[shape.anchor]
         draw.text(
@@ -543,7 +580,7 @@ def _font(size: int) -> Any:
     return ImageFont.load_default(size)
 
 
-def _pillow() -> tuple[Any, Any]:
+def pillow() -> tuple[Any, Any]:
     try:
         from PIL import Image, ImageDraw
     except ImportError as error:
@@ -556,12 +593,22 @@ def _pillow() -> tuple[Any, Any]:
 class Window:
     """A window that shows one view after another. Needs pygame-ce (`oxx_env[render]`).
 
+    It opens at a size that suits the screen and can be made larger or smaller; the picture follows.
+
+    fps    views a second at most: each stays for at least 1/fps seconds; None: as they come
+    width  in pixels; None: three fifths of the screen's
+
     >>> window = Window()  # doctest: +SKIP
     >>> window.show(view)  # doctest: +SKIP
     """
 
-    def __init__(self, title: str = "6 nimmt! Baron Oxx") -> None:
-        _pillow()
+    def __init__(
+        self,
+        title: str = "6 nimmt! Baron Oxx",
+        fps: float | None = None,
+        width: int | None = None,
+    ) -> None:
+        pillow()
         try:
             import pygame
         except ImportError as error:
@@ -571,7 +618,12 @@ class Window:
         self._pygame: Any = pygame
         pygame.display.init()
         pygame.display.set_caption(title)
-        self._surface: Any = pygame.display.set_mode((WIDTH, HEIGHT))
+        width = width or fitting_width(*pygame.display.get_desktop_sizes()[0])
+        size = (width, height_of(width))
+        self._surface: Any = pygame.display.set_mode(size, pygame.RESIZABLE)
+        self._pause = 1 / fps if fps else 0.0
+        self._until = 0.0  # when the next view may be shown
+        self._shown: tuple[View, Sequence[str] | None] | None = None
 
     @property
     def is_open(self) -> bool:
@@ -579,20 +631,49 @@ class Window:
         return self._surface is not None
 
     def show(self, view: View, names: Sequence[str] | None = None) -> bool:
-        """Draw the view; False, and nothing happens, once the window was closed."""
+        """Draw the view, once the one before it has had its time; False, and nothing happens, once
+        the window was closed."""
+        self._attend()
+        while self._surface is not None and time.monotonic() < self._until:
+            time.sleep(0.01)
+            self._attend()
         if self._surface is None:
             return False
+        self._shown = view, names
+        self._draw()
+        self._until = time.monotonic() + self._pause
+        return True
+
+    def _attend(self) -> None:
+        """Do what the person in front of the window asked it for."""
+        if self._surface is None:
+            return
         for event in self._pygame.event.get():
             if event.type == self._pygame.QUIT:
                 self.close()
-                return False
-        pixels = rgb_array(view, names).swapaxes(0, 1)
-        self._pygame.surfarray.blit_array(self._surface, pixels)
+                return
+            if event.type == self._pygame.VIDEORESIZE:
+                self._draw()
+
+    def _draw(self) -> None:
+        if self._shown is None:
+            return
+        wide, high = self._surface.get_size()
+        width = min(max(100, min(wide, high * WIDTH // HEIGHT)), 4000)
+        view, names = self._shown
+        pixels = rgb_array(view, names, width=width).swapaxes(0, 1)
+        corner = (wide - width) // 2, (high - height_of(width)) // 2
+        self._surface.fill(FELT)
+        self._surface.blit(self._pygame.surfarray.make_surface(pixels), corner)
         self._pygame.display.flip()
-        return True
 
     def close(self) -> None:
         """Close the window; closing it twice is no mistake."""
         if self._surface is not None:
             self._surface = None
             self._pygame.display.quit()
+
+
+def fitting_width(wide: int, high: int) -> int:
+    """The width of a window for a screen of this size: three fifths of it, and never too high."""
+    return max(400, min(wide * 3 // 5, high * 4 // 5 * WIDTH // HEIGHT, 1600))

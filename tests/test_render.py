@@ -180,19 +180,71 @@ def test_a_missing_extra_is_named(monkeypatch):
         render.Window()
 
 
-def test_a_window_shows_the_pixels_until_it_is_closed(monkeypatch):
+@pytest.fixture
+def pygame(monkeypatch):
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")
-    pygame = pytest.importorskip("pygame")
+    return pytest.importorskip("pygame")
+
+
+def on_screen(pygame):
+    return pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
+
+
+def test_a_window_shows_the_pixels_until_it_is_closed(pygame):
     view = first("card")
-    window = render.Window()
+    window = render.Window(width=900)
     assert window.show(view)
-    shown = pygame.surfarray.array3d(pygame.display.get_surface()).swapaxes(0, 1)
-    assert (shown == render.rgb_array(view)).all()
+    assert (on_screen(pygame) == render.rgb_array(view, width=900)).all()
     pygame.event.post(pygame.event.Event(pygame.QUIT))
     assert not window.show(view)
     assert not window.is_open
     assert not window.show(view)
     window.close()
+
+
+def test_the_picture_follows_the_size_of_the_window(pygame):
+    view = first("card")
+    window = render.Window(width=600)
+    window.show(view)
+    pygame.display.set_mode((800, 800), pygame.RESIZABLE)
+    window._surface = pygame.display.get_surface()
+    pygame.event.post(pygame.event.Event(pygame.VIDEORESIZE, size=(800, 800), w=800, h=800))
+    window._attend()
+    shown = on_screen(pygame)
+    assert (shown[120:680] == render.rgb_array(view, width=800)).all()
+    assert len(np.unique(shown[:120].reshape(-1, 3), axis=0)) == 1  # felt above and below
+    window.close()
+
+
+def test_each_view_stays_for_its_time(pygame, monkeypatch):
+    now = [100.0]
+    monkeypatch.setattr(render.time, "monotonic", lambda: now[0])
+    monkeypatch.setattr(render.time, "sleep", lambda seconds: now.append(now.pop() + seconds))
+    window = render.Window(width=400, fps=2)
+    window.show(first("card"))
+    assert now == [100.0]
+    window.show(first("row"))
+    assert now[0] == pytest.approx(100.5, abs=0.02)
+    now[0] += 3  # who thinks for longer waits no more
+    window.show(first("card"))
+    assert now[0] == pytest.approx(103.5, abs=0.02)
+    window.close()
+
+
+def test_a_window_fits_its_screen():
+    for screen in [(1280, 720), (1366, 768), (1920, 1080), (3840, 2160), (1080, 1920), (640, 480)]:
+        width = render.fitting_width(*screen)
+        assert width <= screen[0] and render.height_of(width) <= screen[1]
+    assert render.fitting_width(1920, 1080) == 1152
+
+
+def test_pixels_come_in_any_reasonable_width():
+    view = first("row")
+    for width in (100, 641, 2000):
+        assert render.rgb_array(view, width=width).shape == (render.height_of(width), width, 3)
+    for width in (99, 4001):
+        with pytest.raises(ValueError, match="100 to 4000"):
+            render.rgb_array(view, width=width)
 
 
 def test_the_readme_picture_is_what_its_command_draws():

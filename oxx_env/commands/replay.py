@@ -16,6 +16,9 @@ class Run(Report):
     file, the round and the clause of the rules. Rows and seats are counted from 0. Behind a card's
     number stand its heads: b blue, y yellow, g green, r red, k black, w white.
 
+    With --svg or --gif one game is drawn as one seat sees it, instead of printed: the table at one
+    round, or the whole game as an animation.
+
     Exit code 0: all records are sound. 1: some are not. 2: the file holds no records.
     """
 
@@ -27,12 +30,24 @@ class Run(Report):
     """Print only the course of this game of the file, from 1; 0: of all. All are checked."""
     quiet: bool = False
     """Print no course, only what is broken and the count."""
+    svg: str = ""
+    """Draw the table after --round into this SVG file."""
+    gif: str = ""
+    """Draw the whole game into this file, an animation."""
+    round: int = -1
+    """The round that --svg draws, from 1; 0: the deal; -1: the end."""
+    seat: int = 0
+    """Whose hand the pictures show."""
 
     def run(self) -> int:
         from oxx_env.records import RecordError, replay_file
 
         if self.game < 0:
             raise UserError(f"--game {self.game}: should be 1 or more")
+        if self.round != -1 and not self.svg:
+            raise UserError("--round chooses what --svg draws; name a file by --svg")
+        draws = bool(self.svg or self.gif)
+        chosen: dict[str, Any] | None = None
         games: list[dict[str, Any]] = []
         faults: list[dict[str, Any]] = []
         count = 0
@@ -44,11 +59,48 @@ class Run(Report):
                     print(f"{self.file}: {result}")
                 continue
             games.append({"record": count, **result.summary()})
-            if not self.json and not self.quiet and self.game in (0, count):
+            if self.game in (0, count):
+                chosen = result.record
+            if not self.json and not self.quiet and not draws and self.game in (0, count):
                 print(f"game {count}: {result.course()}\n")
         if self.game > count:
             raise UserError(f"--game {self.game}: {self.file} holds {count} games")
         text = f"{count} game{'s' if count != 1 else ''} replayed: "
         text += f"{len(faults)} broken" if faults else "no fault"
-        self.report({"file": self.file, "ok": not faults, "games": games, "faults": faults}, text)
+        data: dict[str, Any] = {
+            "file": self.file,
+            "ok": not faults,
+            "games": games,
+            "faults": faults,
+        }
+        if draws and self.game == 0 and count > 1:
+            raise UserError(f"{self.file} holds {count} games; choose the one to draw by --game")
+        if draws and chosen is not None:
+            data["pictures"] = self._draw(chosen)
+            text += "".join(f"\n{path}: {what}" for path, what in data["pictures"].items())
+        self.report(data, text)
         return FAILED if faults else OK
+
+    def _draw(self, record: dict[str, Any]) -> dict[str, str]:
+        """Write the pictures asked for; returns what each file shows."""
+        from oxx_env.files import open_whole
+        from oxx_env.film import moments, write_gif
+
+        rounds = len(record["rounds"])
+        if not -1 <= self.round <= rounds:
+            raise UserError(f"--round {self.round}: the game has {rounds} rounds")
+        if not 0 <= self.seat < record["players"]:
+            raise UserError(f"--seat {self.seat}: the seats are 0 to {record['players'] - 1}")
+        film = list(moments(record, self.seat))
+        drawn = {}
+        if self.svg:
+            last = rounds + 1 if self.round < 0 else self.round
+            moment = [moment for moment in film if moment.round <= last][-1]
+            with open_whole(self.svg) as file:
+                file.write(moment.svg())
+            drawn[self.svg] = f"round {moment.round}, {moment.caption}"
+        if self.gif:
+            with open_whole(self.gif, "wb") as file:
+                count = write_gif(file, film)
+            drawn[self.gif] = f"{count} pictures"
+        return drawn

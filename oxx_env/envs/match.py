@@ -234,7 +234,7 @@ class Match:
         if self.render_mode == "rgb_array":
             return render.rgb_array(view)
         if self._window is None:
-            self._window = render.Window()
+            self._window = render.Window(fps=METADATA["render_fps"])
         self._window.show(view)
         return None
 
