@@ -9,6 +9,8 @@
     observe        the observation by named pieces; `explain`
     cards          decks: load, check, describe
     render         a view as text and pixels
+    film           a recorded game as pictures
+    insight        what a trained policy does and believes
     cli            the command `oxx`
 
 Importing the package registers `oxx/baron-oxx-v0` with PettingZoo and `oxx_env/BaronOxx-v0` with
@@ -37,6 +39,8 @@ _MODULES = (
     "cli",
     "engine",
     "envs",
+    "film",
+    "insight",
     "network",
     "notation",
     "observe",
