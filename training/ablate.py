@@ -29,17 +29,14 @@ OPPONENTS = (
     "--pool-share 0.2 --pool-size 4 --snapshot-every 50000"
     " --greedy-share 0.05 --careful-share 0.05 --mc-share 0.1"
 )
-GENTLY = ["--init", "WARM", "--learning-rate", "2e-4"]
 # Name -> options besides those of the preset; WARM stands for the checkpoint to start from.
 VARIANTS: dict[str, list[str]] = {
     "as in quick": [],
     "without foresight": ["--no-foresight"],
-    "half as wide (32)": ["--hidden", "32"],
     "discount 1, lambda 0.95": ["--gamma", "1", "--gae-lambda", "0.95"],
     "discount 0.95, lambda 0.9": ["--gamma", "0.95", "--gae-lambda", "0.9"],
     "opponents: snapshots, greedy, careful, Monte Carlo": OPPONENTS.split(),
-    "warm start": GENTLY,
-    "warm start, not forgotten": [*GENTLY, "--kl-coef", "0.05"],
+    "warm start": "--init WARM --learning-rate 2e-4 --kl-coef 0.05".split(),
 }
 
 
@@ -51,13 +48,13 @@ class Options:
     """Folder of all runs and of the result."""
     warm: Path = Path("runs/warm/checkpoint")
     """Checkpoint that the warm starts begin with (see distill.py)."""
-    decisions: int = 300_000
+    decisions: int = 200_000
     """Of each run."""
     seeds: tuple[int, ...] = (1, 2)
     """Of the runs of each variant."""
     eval_every: int = 100_000
     """Decisions between two points of a curve."""
-    eval_games: int = 4000
+    eval_games: int = 3000
     """Games against `greedy` for each point; a fifth of them against Monte Carlo (30 deals)."""
 
 
@@ -72,7 +69,7 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
             arguments = ["--run-dir", str(folder), "--preset", "quick", "--seed", str(seed)]
             arguments += ["--decisions", str(options.decisions), "--eval-bots", "greedy", "mc"]
             arguments += ["--eval-every", str(options.eval_every)]
-            arguments += ["--eval-games", str(options.eval_games), "--final-games", "200"]
+            arguments += ["--eval-games", str(options.eval_games), "--final-games", "20"]
             change = [str(options.warm) if a == "WARM" else a for a in VARIANTS[name]]
             arguments += change
         done = subprocess.run([sys.executable, str(TRAIN), *arguments], stdout=subprocess.DEVNULL)
