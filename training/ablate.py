@@ -36,7 +36,7 @@ VARIANTS: dict[str, list[str]] = {
     "discount 1, lambda 0.95": ["--gamma", "1", "--gae-lambda", "0.95"],
     "discount 0.95, lambda 0.9": ["--gamma", "0.95", "--gae-lambda", "0.9"],
     "opponents: snapshots, greedy, careful, Monte Carlo": OPPONENTS.split(),
-    "warm start": "--init WARM --learning-rate 2e-4 --kl-coef 0.05".split(),
+    "warm start": ["--init", "WARM", "--learning-rate", "2e-4", "--kl-coef", "0.05"],
 }
 
 
