@@ -20,6 +20,7 @@ import pytest
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
 from oxx_env import engine, foresight, forward, observe  # noqa: E402
+from oxx_env.bots import make  # noqa: E402
 from oxx_env.bots.policy import PolicyBot, make_policy  # noqa: E402
 from oxx_env.checkpoint import CheckpointError, load_checkpoint, save_checkpoint  # noqa: E402
 from oxx_env.network import OxxNetwork  # noqa: E402
@@ -479,6 +480,24 @@ def test_the_policy_bot_plays_the_best_legal_action_of_its_network(checkpoint: P
         if table.over:
             break
     assert table.over
+
+
+def test_with_greedy_rows_only_the_rows_are_chosen_otherwise(checkpoint: Path) -> None:
+    plain, mixed = (make_policy(str(checkpoint), o) for o in ({}, {"rows": "greedy"}))
+    table = Table(players=4)
+    table.deal(seed=2)
+    differ = {"card": 0, "row": 0}
+    while not table.over:
+        for seat in table.deciders():
+            view = table.view(seat)
+            actions = [bot.act(view, np.random.default_rng(1)) for bot in (plain, mixed)]
+            differ[view.phase] += actions[0] != actions[1]
+            if view.phase == "row":
+                assert actions[1] == make("greedy").act(view, np.random.default_rng(1))
+            table.act(seat, actions[0])
+    assert differ["card"] == 0 and differ["row"] > 0
+    with pytest.raises(ValueError, match="rows is policy or greedy, not 'best'"):
+        make_policy(str(checkpoint), {"rows": "best"})
 
 
 def test_a_seat_with_nothing_to_decide_passes() -> None:

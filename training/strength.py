@@ -33,6 +33,7 @@ from training.evaluate import model_card, table
 from training.selfplay import Collector
 
 SEARCH = "mc:200"
+GREEDY_ROWS = "itself, rows by greedy"
 DECKS = 20  # of each group: those trained on, and those never seen
 UNSEEN_SEED = 987_654_321  # no training run has this seed
 Deck = NDArray[np.uint8]
@@ -85,7 +86,8 @@ def rows() -> list[Row]:
         for players, games in ((2, 4000), (4, 2400))
         for group in ("trained", "unseen")
     ]
-    return [*plain, *tables, *variants, *decks]
+    greedy_rows = [Row(GREEDY_ROWS, players, games=8000) for players in (2, 4)]
+    return [*plain, *tables, *variants, *decks, *greedy_rows]
 
 
 def one_of(decks: list[Deck], rng: np.random.Generator) -> Deck:
@@ -117,6 +119,7 @@ def measure(options: Options) -> list[dict[str, Any]]:
         "seed": options.seed,
         "share": options.share,
     }
+    own = f"policy:{options.checkpoint}"
     done: dict[str, Any] = {}
     if options.out.exists():
         kept = json.loads(options.out.read_text())
@@ -132,7 +135,7 @@ def measure(options: Options) -> list[dict[str, Any]]:
         print(f"{row.name} ...", file=sys.stderr, flush=True)
         games = max(10 * row.players, int(row.games * options.share))
         result = arena.play(
-            [f"policy:{options.checkpoint}", row.against],
+            [own, f"{own}:rows=greedy" if row.against == GREEDY_ROWS else row.against],
             row.players,
             row.rules,
             decks.get(row.decks, row.decks),
@@ -140,7 +143,7 @@ def measure(options: Options) -> list[dict[str, Any]]:
             options.seed,
             workers=options.workers,
         )
-        own, theirs = result.bots
+        mine, theirs = result.bots
         done[row.name] = {
             "against": row.against,
             "players": row.players,
@@ -148,12 +151,12 @@ def measure(options: Options) -> list[dict[str, Any]]:
             "deck": row.decks if row.decks == "balanced" else f"{DECKS} {row.decks} decks",
             "games": result.games,
             "seed": options.seed,
-            "win_share": own.win_share,
-            "ci95": list(own.ci95),
-            "mean_points": own.mean_points,
-            "points_ci95": list(own.points_ci95),
+            "win_share": mine.win_share,
+            "ci95": list(mine.ci95),
+            "mean_points": mine.mean_points,
+            "points_ci95": list(mine.points_ci95),
             "baseline_points": theirs.mean_points,
-            "times_parity": own.win_share * row.players,
+            "times_parity": mine.win_share * row.players,
         }
         options.out.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**key, "rows": done}, indent=2) + "\n"

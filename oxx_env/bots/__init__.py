@@ -104,6 +104,7 @@ BOTS: dict[str, Kind] = {
         "oxx_env.bots.policy",
         "make_policy",
         ("path",),
+        {"rows": "policy (its own choice) or greedy"},
     ),
 }
 

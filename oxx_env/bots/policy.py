@@ -7,6 +7,8 @@ from collections.abc import Mapping
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.bots import BotSpecError
+from oxx_env.bots.simple import Greedy
 from oxx_env.checkpoint import load_checkpoint
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
@@ -34,12 +36,17 @@ class PolicyBot:
     """Plays the action its network scores highest.
 
     weights  float32, the network's weight vector (see `forward.layers`)
+    rows     `policy`, or `greedy`: rows are chosen like the bot `greedy` does, to see what the
+             policy's own choice of rows is worth
     """
 
     needs_state = False
 
-    def __init__(self, weights: NDArray[np.float32], spec: str = "policy") -> None:
+    def __init__(
+        self, weights: NDArray[np.float32], spec: str = "policy", rows: str = "policy"
+    ) -> None:
         self.spec = spec
+        self._rows = Greedy() if rows == "greedy" else None
         self.weights = weights
         self.hidden = hidden_of(len(weights))
         self._sight = scratch()
@@ -49,6 +56,8 @@ class PolicyBot:
 
     def act(self, view: View, rng: np.random.Generator) -> int:
         """The best legal action; pass where there is nothing to decide."""
+        if self._rows is not None and view.phase == "row":
+            return self._rows.act(view, rng)
         return int(
             _best(
                 view.games,
@@ -81,9 +90,10 @@ class PolicyBot:
         return out, float(value)
 
 
-def make_policy(argument: str, options: Mapping[str, str]) -> PolicyBot:
-    """The bot of `policy:PATH` or `policy:NAME`. Raises CheckpointError or ValueError."""
-    if options:
-        raise ValueError(f"policy takes no options, but got {', '.join(options)}")
-    weights, _ = load_checkpoint(argument)
-    return PolicyBot(weights, f"policy:{argument}")
+def make_policy(path: str, options: Mapping[str, str]) -> PolicyBot:
+    """The bot of `policy:PATH` or `policy:NAME`. Raises CheckpointError or BotSpecError."""
+    rows = options.get("rows", "policy")
+    if rows not in ("policy", "greedy"):
+        raise BotSpecError(f"policy:{path}: rows is policy or greedy, not {rows!r}")
+    weights, _ = load_checkpoint(path)
+    return PolicyBot(weights, f"policy:{path}", rows)
