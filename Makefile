@@ -1,6 +1,7 @@
 # The commands of this project:
 #   make train   train an agent from nothing (preset quick) and say how to play it
 #   make test    linter, types, all tests
+#   make docs    build the documentation into site/
 #   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
 # They create .venv when it is missing, and install again only when pyproject.toml changed.
@@ -12,13 +13,14 @@ STAMP  := $(VENV)/installed
 
 BENCH  ?= .venv-bench
 BROWSER := $(VENV)/browser
+DOCS   := $(VENV)/docs
 
-.PHONY: bench train test test-fast lint install screenshots clean
+.PHONY: bench train test test-fast lint install docs screenshots clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
 
-test: lint $(BROWSER)
+test: lint $(BROWSER) $(DOCS)
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
 
 test-fast: lint
@@ -50,8 +52,17 @@ $(BROWSER): $(STAMP) tests/install_browser.sh
 	sh tests/install_browser.sh $(BIN)/python
 	@touch $@
 
+docs: $(DOCS)
+	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict
+
+# Without it the test of the documentation is skipped.
+$(DOCS): $(STAMP)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[docs]' \
+	  || echo 'mkdocs does not install here: its test will be skipped' >&2
+	@touch $@
+
 screenshots: $(BROWSER)
 	$(BIN)/python docs/images/screens.py
 
 clean:
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache build *.egg-info
+	rm -rf $(VENV) site .pytest_cache .mypy_cache .ruff_cache build *.egg-info
