@@ -357,6 +357,8 @@ def finish(run: Run, workers: int) -> None:
     """Checkpoint, evaluation table, learning curve, model card."""
     config = run.config
     folder = run.folder / "checkpoint"
+    init = json.loads((run.folder / "config.json").read_text()).get("init_from")
+    command = f"python training/train.py --preset {config.preset} --seed {config.seed}"
     facts = {
         "preset": config.preset,
         "seed": config.seed,
@@ -367,7 +369,7 @@ def finish(run: Run, workers: int) -> None:
         "rules": list(config.rules),
         "decks": list(config.decks),
         "reward_scale": config.reward_scale,
-        "command": f"python training/train.py --preset {config.preset} --seed {config.seed}",
+        "command": command if init is None else f"{command} --init {init}",
         "commit": commit(),
         "training": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()},
     }
