@@ -10,6 +10,7 @@ decisions, judges it against `greedy` and Monte Carlo on the way, and writes `ab
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from dataclasses import dataclass
@@ -23,6 +24,7 @@ import numpy as np
 import tyro
 
 from oxx_env.checkpoint import write_atomically
+from training.config import check_ranges
 
 TRAIN = Path(__file__).with_name("train.py")
 OPPONENTS = (
@@ -39,6 +41,13 @@ VARIANTS: dict[str, list[str]] = {
     "warm start": ["--init", "WARM", "--learning-rate", "2e-4", "--kl-coef", "0.05"],
 }
 
+RANGES: dict[str, tuple[float, float]] = {
+    "decisions": (1, math.inf),
+    "seeds": (0, 2**32 - 1),
+    "eval_every": (1, math.inf),
+    "eval_games": (10, math.inf),  # a fifth of them against Monte Carlo
+}
+
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
@@ -48,13 +57,13 @@ class Options:
     """Folder of all runs and of the result."""
     warm: Path = Path("runs/warm/checkpoint")
     """Checkpoint that the warm starts begin with (see distill.py)."""
-    decisions: int = 200_000
+    decisions: int = 130_000
     """Of each run."""
     seeds: tuple[int, ...] = (1, 2)
     """Of the runs of each variant."""
-    eval_every: int = 100_000
+    eval_every: int = 32_000
     """Decisions between two points of a curve."""
-    eval_games: int = 3000
+    eval_games: int = 2000
     """Games against `greedy` for each point; a fifth of them against Monte Carlo (30 deals)."""
 
 
@@ -75,6 +84,13 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
         done = subprocess.run([sys.executable, str(TRAIN), *arguments], stdout=subprocess.DEVNULL)
         if done.returncode:
             raise RuntimeError(f"{name}, seed {seed}: train.py ended with {done.returncode}")
+    made = json.loads((folder / "config.json").read_text())
+    for option in ("decisions", "eval_every", "eval_games"):
+        if made[option] != getattr(options, option):
+            raise ValueError(
+                f"{folder} was made with {option} {made[option]}, not {getattr(options, option)}:"
+                " name another --run-dir"
+            )
     with np.load(folder / "state.npz", allow_pickle=False) as state:
         return list(json.loads(str(state["evaluations"])))
 
@@ -127,6 +143,9 @@ def draw(found: dict[str, list[list[dict[str, Any]]]], path: Path) -> None:
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
     try:
+        check_ranges(options, RANGES)
+        if not options.seeds:
+            raise ValueError("seeds: at least one is needed")
         if not (options.warm / "config.json").exists():
             raise ValueError(
                 f"{options.warm} is no checkpoint: python training/distill.py makes one"
