@@ -73,6 +73,38 @@ def test_parts_on_disk_are_used_again_and_never_for_other_options(tmp_path: Path
         load_part(dataclasses.replace(small, horizon=3), 0)
 
 
+def test_a_damaged_part_is_named(tmp_path: Path) -> None:
+    small = dataclasses.replace(SMALL, run_dir=tmp_path, part=300)
+    load_part(small, 0)
+    path = tmp_path / "data/part-0000.npz"
+    path.write_bytes(path.read_bytes()[:-200])
+    with pytest.raises(ValueError, match=r"part-0000\.npz is no part of a data set"):
+        load_part(small, 0)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ("--decisions 0", "decisions is at least 1, not 0"),
+        ("--players 2 11", "players is from 2 to 10, not 11"),
+        ("--rules", "rules: at least one"),
+        ("--rules poker", "unknown rule set 'poker'"),
+        ("--decks nonesuch", "no deck of this name"),
+        ("--temperature 0", "temperature is above 0"),
+        ("--hidden 20", "hidden is a multiple of 8, not 20"),
+        ("--hidden 16 --init quick", "quick has layers of width 64, not 16: add --hidden 64"),
+        ("--init nonesuch", "no checkpoint folder 'nonesuch'"),
+    ],
+)
+def test_a_wrong_option_is_explained_before_the_search_begins(
+    tmp_path: Path, capsys: Any, options: str, message: str
+) -> None:
+    folder = tmp_path / "run"
+    assert main(["--run-dir", str(folder), *options.split()]) == 2
+    assert message in capsys.readouterr().err
+    assert not folder.exists()
+
+
 @pytest.mark.slow
 def test_a_network_learns_from_search_and_becomes_a_checkpoint(tmp_path: Path) -> None:
     options = "--decisions 3000 --part 1500 --determinisations 6 --horizon 3 --hidden 16"

@@ -5,12 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
+import shlex
 import shutil
 import signal
 import subprocess
 import sys
 import time
-from dataclasses import replace
+from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +28,7 @@ from oxx_env.checkpoint import CheckpointError, load_checkpoint, save_checkpoint
 from oxx_env.network import OxxNetwork  # noqa: E402
 from oxx_env.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
 from oxx_env.table import Table  # noqa: E402
+from training import train as train_module  # noqa: E402
 from training.config import PRESETS, Config  # noqa: E402
 from training.pool import (  # noqa: E402
     CAREFUL,
@@ -46,7 +49,7 @@ from training.ppo import (  # noqa: E402
     gae,
     ppo_loss,
 )
-from training.selfplay import Collector  # noqa: E402
+from training.selfplay import Collector, uniform  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 HIDDEN = 16
@@ -296,6 +299,142 @@ def test_the_prior_of_a_batch_is_the_start_policys_probabilities() -> None:
     wanted = np.exp(logits - logits.max(axis=1, keepdims=True))
     wanted /= wanted.sum(axis=1, keepdims=True)
     np.testing.assert_allclose(batch.priors, wanted, atol=1e-5)
+
+
+def test_a_draw_is_always_below_one() -> None:
+    # The state that the greatest number of 64 bits comes from: splitmix64's mix, undone.
+    word, all_bits = 2**64, 2**64 - 1
+
+    def unshift(value: int, bits: int) -> int:
+        found = value
+        for _ in range(64 // bits + 1):
+            found = value ^ found >> bits
+        return found
+
+    z = unshift(all_bits, 31) * pow(0x94D049BB133111EB, -1, word) % word
+    z = unshift(z, 27) * pow(0xBF58476D1CE4E5B9, -1, word) % word
+    stream = np.array([(unshift(z, 30) - 0x9E3779B97F4A7C15) % word], np.uint64)
+    draw = uniform(stream)
+    assert 0.9999 < draw < 1
+    for count in range(1, 500):
+        assert int(draw * np.float32(count)) == count - 1
+
+
+# --- options ---
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+def test_every_preset_passes_the_check(preset: str) -> None:
+    PRESETS[preset].check()
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"decisions": 0}, "decisions is at least 1, not 0"),
+        ({"decisions": 1e6}, "decisions: a whole number is needed, not 1000000.0"),
+        ({"seed": -1}, "seed is from 0 to 4294967295, not -1"),
+        ({"seed": True}, "seed: a whole number is needed, not True"),
+        ({"players": ()}, "players: at least one"),
+        ({"players": 2}, "players is a list, not 2"),
+        ({"players": (2, 11)}, "players is from 2 to 10, not 11"),
+        ({"players": (1,)}, "players is from 2 to 10, not 1"),
+        ({"player_shares": (1, 2)}, "player_shares: 1 shares are needed"),
+        ({"players": (2, 3), "player_shares": (1, -1)}, "none negative"),
+        ({"players": (2, 3), "player_shares": (1, float("nan"))}, "none negative"),
+        ({"rules": ("poker",)}, "unknown rule set 'poker'"),
+        ({"rule_shares": (0.0,)}, "not all 0"),
+        ({"decks": ("nonesuch",)}, "no deck of this name"),
+        ({"random_decks": -1}, "random_decks is at least 0"),
+        ({"games_per_match": (1, 0)}, "games_per_match is from 1 to 65535, not 0"),
+        ({"greedy_share": -0.1}, "greedy_share is from 0 to 1, not -0.1"),
+        ({"greedy_share": 0.6, "mc_share": 0.5}, "add up to 1.1"),
+        ({"pool_share": 0.1}, "needs a pool"),
+        ({"pool_size": 128}, "pool_size is from 0 to 127"),
+        ({"mc_determinisations": 0}, "mc_determinisations is at least 1"),
+        ({"snapshot_every": 0}, "snapshot_every is at least 1"),
+        ({"games": 0}, "games is at least 1"),
+        ({"rollout": 9}, "rollout is at least 3594 with 256 games and minibatches of 1024"),
+        ({"minibatch": 1}, "minibatch is at least 2"),
+        ({"minibatch": 40_000}, "minibatches of 40000"),
+        ({"epochs": 0}, "epochs is at least 1"),
+        ({"learning_rate": float("inf")}, "learning_rate is at least 0, not inf"),
+        ({"gamma": 1.01}, "gamma is from 0 to 1"),
+        ({"clip_range": 0.0}, "clip_range is above 0"),
+        ({"hidden": 20}, "hidden is a multiple of 8, not 20"),
+        ({"hidden": 512}, "bytes of weights"),
+        ({"eval_every": 0}, "eval_every is at least 1"),
+        ({"eval_games": 0}, "eval_games is at least 1"),
+        ({"eval_players": (0,)}, "eval_players is from 2 to 10"),
+        ({"eval_bots": ()}, "eval_bots: at least one"),
+        ({"eval_bots": ("random",)}, "'random' is none of greedy, careful, mc"),
+        ({"final_games": 0}, "final_games is at least 1"),
+    ],
+)
+def test_what_cannot_be_trained_with_is_named_with_what_would_be_right(
+    options: dict[str, Any], message: str
+) -> None:
+    with pytest.raises(ValueError, match=re.escape(message)):
+        Config(**options).check()
+
+
+def test_the_smallest_batch_allowed_leaves_a_minibatch_to_learn_from() -> None:
+    config = Config(games=8, minibatch=64, rollout=154, hidden=HIDDEN, players=(10,))
+    config.check()
+    batch = Collector(config).collect(network().weights())
+    assert (batch.following != UNFINISHED).sum() >= config.minibatch
+
+
+def test_the_command_on_a_model_card_gives_the_same_options_again() -> None:
+    config = replace(
+        PRESETS["full"], seed=7, rules=("base", "color+positive"), rule_shares=(), foresight=False
+    )
+    command = train_module.command_of(config, "runs/my warm")
+    options = train_module.parse(shlex.split(command)[2:])
+    assert options.config == config and options.init == "runs/my warm"
+    assert train_module.command_of(PRESETS["quick"], None).endswith("--preset quick --seed 1")
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "config.json: Expecting"),
+        ("[]", "config.json: "),
+        ('{"gama": 1}', "gama"),
+        ('{"gamma": "1"}', "gamma: a number is needed, not '1'"),
+        ('{"players": [2, 12]}', "players is from 2 to 10, not 12"),
+        ('{"init_from": 5}', "init_from is a checkpoint or null, not 5"),
+    ],
+)
+def test_a_run_folder_with_a_spoiled_configuration_is_refused(
+    tmp_path: Path, capsys: Any, text: str, message: str
+) -> None:
+    (tmp_path / "config.json").write_text(text)
+    assert train_module.main(["--resume", str(tmp_path)]) == 2
+    assert message in capsys.readouterr().err
+    assert [path.name for path in tmp_path.iterdir()] == ["config.json"]
+
+
+def test_options_changed_after_a_state_was_written_are_named() -> None:
+    state = {"config": np.array(json.dumps(asdict(MIXED)))}
+    assert train_module.changed_options(state, MIXED) == ""
+    changed = train_module.changed_options(state, replace(MIXED, gamma=0.5, players=(2,)))
+    assert changed == "players was [2, 3, 5], is [2]; gamma was 0.85, is 0.5"
+
+
+def test_a_run_stopped_before_its_first_batch_leaves_the_old_state(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    class Impatient(train_module.Progress):
+        def _on_training_start(self) -> None:
+            super()._on_training_start()
+            self.stopped = True
+
+    monkeypatch.setattr(train_module, "Progress", Impatient)
+    run = train_module.Run(tmp_path, PRESETS["smoke"])
+    run.learner.behaviour = run.learner.network.weights()  # as after a resume
+    assert not train_module.learn(run)
+    assert not (tmp_path / "state.npz").exists()
 
 
 # --- the network ---
@@ -579,6 +718,12 @@ def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
     folder = tmp_path / "run"
     done = train(*SMALL, "--run-dir", str(folder))
     assert done.returncode == 0, done.stderr
+    options = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**options, "gamma": 0.5}))
+    done = train("--resume", str(folder))
+    assert done.returncode == 2
+    assert "gamma was 0.85, is 0.5" in done.stderr and "Traceback" not in done.stderr
+    (folder / "config.json").write_text(json.dumps(options))
     data = (folder / "state.npz").read_bytes()
     (folder / "state.npz").write_bytes(data[: len(data) // 2])
     shutil.rmtree(folder / "checkpoint")
@@ -596,6 +741,10 @@ def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
         (["--preset", "full", "--run-dir", "DIR"], "name it by --init"),
         (["--rules", "poker", "--run-dir", "DIR"], "unknown rule set 'poker'"),
         (["--learning-rat", "1"], "learning-rat"),
+        (["--pool-share", "0.5", "--run-dir", "DIR"], "pool_share 0.5 needs a pool"),
+        (["--init", "quick", "--hidden", "16", "--run-dir", "DIR"], "add --hidden 64"),
+        (["--workers", "0", "--run-dir", "DIR"], "workers is at least 1, not 0"),
+        (["--resume", "DIR", "--gamma", "1"], "the run's own options"),
     ],
 )
 def test_a_wrong_option_is_explained_and_leaves_nothing(

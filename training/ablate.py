@@ -71,8 +71,18 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
     """The evaluations of one run, which is made, or finished, if need be."""
     words = "".join(c if c.isalnum() else " " for c in name).split()
     folder = options.run_dir / f"{'-'.join(words)}-{seed}"
+    begun = (folder / "config.json").exists()
+    if begun:
+        made = json.loads((folder / "config.json").read_text())
+        for option in ("decisions", "eval_every", "eval_games"):
+            wanted = getattr(options, option)
+            if made.get(option) != wanted:
+                raise ValueError(
+                    f"{folder} was made with {option} {made.get(option)}, not {wanted}:"
+                    " name another --run-dir"
+                )
     if not (folder / "evaluation.json").exists():
-        if (folder / "config.json").exists():
+        if begun:
             arguments = ["--resume", str(folder)]
         else:
             arguments = ["--run-dir", str(folder), "--preset", "quick", "--seed", str(seed)]
@@ -84,13 +94,6 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
         done = subprocess.run([sys.executable, str(TRAIN), *arguments], stdout=subprocess.DEVNULL)
         if done.returncode:
             raise RuntimeError(f"{name}, seed {seed}: train.py ended with {done.returncode}")
-    made = json.loads((folder / "config.json").read_text())
-    for option in ("decisions", "eval_every", "eval_games"):
-        if made[option] != getattr(options, option):
-            raise ValueError(
-                f"{folder} was made with {option} {made[option]}, not {getattr(options, option)}:"
-                " name another --run-dir"
-            )
     with np.load(folder / "state.npz", allow_pickle=False) as state:
         return list(json.loads(str(state["evaluations"])))
 

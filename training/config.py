@@ -2,11 +2,54 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any
+from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
+
+from oxx_env.cards import load_deck
+from oxx_env.checkpoint import MAX_BYTES
+from oxx_env.engine import rule_flags
+from oxx_env.forward import weight_count
+from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
+
+BOT_NAMES = ("greedy", "careful", "mc")  # of the compiled opponents, see `pool`
+ABOVE_0 = math.ulp(0)
+# Least and greatest value of the numbers, each of them where there are several.
+RANGES: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**32 - 1),
+    "decisions": (1, math.inf),
+    "players": (MIN_PLAYERS, MAX_PLAYERS),
+    "random_decks": (0, math.inf),
+    "games_per_match": (1, 2**16 - 1),
+    "greedy_share": (0, 1),
+    "careful_share": (0, 1),
+    "mc_share": (0, 1),
+    "mc_determinisations": (1, math.inf),
+    "pool_share": (0, 1),
+    "pool_size": (0, 127),
+    "snapshot_every": (1, math.inf),
+    "games": (1, math.inf),
+    "epochs": (1, math.inf),
+    "minibatch": (2, math.inf),
+    "learning_rate": (0, math.inf),
+    "final_learning_rate": (0, math.inf),
+    "gamma": (0, 1),
+    "gae_lambda": (0, 1),
+    "clip_range": (ABOVE_0, math.inf),
+    "ent_coef": (0, math.inf),
+    "vf_coef": (0, math.inf),
+    "kl_coef": (0, math.inf),
+    "max_grad_norm": (ABOVE_0, math.inf),
+    "reward_scale": (ABOVE_0, math.inf),
+    "hidden": (8, 512),
+    "eval_every": (1, math.inf),
+    "eval_games": (1, math.inf),
+    "eval_players": (MIN_PLAYERS, MAX_PLAYERS),
+    "final_games": (1, math.inf),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -94,6 +137,36 @@ class Config:
     final_games: int = 4000
     """Games against each baseline in the final table."""
 
+    def check(self) -> None:
+        """Raise ValueError for what cannot be trained with: what it is, and what would be right."""
+        check_types(self)
+        check_ranges(self, RANGES)
+        for name in ("players", "rules", "decks", "games_per_match", "eval_bots"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: at least one is needed")
+        for name in self.rules:
+            rule_flags(name)
+        for name in self.decks:
+            load_deck(name)
+        _ = self.player_shares_normed, self.rule_shares_normed
+        for name in self.eval_bots:
+            if name not in BOT_NAMES:
+                raise ValueError(f"eval_bots: {name!r} is none of {', '.join(BOT_NAMES)}")
+        shares = ("greedy_share", "careful_share", "mc_share", "pool_share")
+        total = sum(getattr(self, name) for name in shares)
+        if total > 1 + 1e-9:
+            raise ValueError(f"{', '.join(shares)} add up to {total:g}; at most 1 is there to give")
+        if self.pool_share and not self.pool_size:
+            raise ValueError(f"pool_share {self.pool_share:g} needs a pool: give a pool_size")
+        check_width(self.hidden)
+        # A seat's last decision in a batch is not learned from: a minibatch must be left.
+        least = self.minibatch + (self.games + 1) * MAX_PLAYERS
+        if self.rollout < least:
+            raise ValueError(
+                f"rollout is at least {least} with {self.games} games and minibatches of"
+                f" {self.minibatch}, not {self.rollout}"
+            )
+
     @property
     def player_shares_normed(self) -> list[float]:
         """Shares of `players`, adding up to one."""
@@ -108,9 +181,53 @@ class Config:
 def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
     if not shares:
         return [1 / count] * count
-    if len(shares) != count or min(shares) < 0 or sum(shares) <= 0:
-        raise ValueError(f"{name}: {count} shares are needed, none negative, not {shares}")
+    if len(shares) != count or not min(shares) >= 0 or not 0 < sum(shares) < math.inf:
+        raise ValueError(
+            f"{name}: {count} shares are needed, none negative and not all 0, not {shares}"
+        )
     return (np.array(shares) / sum(shares)).tolist()  # type: ignore[no-any-return]
+
+
+def check_types(options: Any) -> None:
+    """Raise ValueError unless each field of a dataclass holds what its annotation says."""
+    for name, hint in get_type_hints(type(options)).items():
+        value = getattr(options, name)
+        several = get_origin(hint) is tuple
+        kind = get_args(hint)[0] if several else hint
+        if kind not in _KINDS:
+            continue
+        if several and not isinstance(value, tuple):
+            raise ValueError(f"{name} is a list, not {value!r}")
+        for one in value if several else (value,):
+            # In Python a truth value is a whole number, and a whole number is no float.
+            fits = isinstance(one, (int, float) if kind is float else kind)
+            if not fits or (isinstance(one, bool) and kind is not bool):
+                raise ValueError(f"{name}: {_KINDS[kind]} is needed, not {one!r}")
+
+
+_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+
+
+def check_ranges(options: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
+    """Raise ValueError unless the named fields of a dataclass lie in their ranges, ends included,
+    and are finite."""
+    for name, (least, most) in ranges.items():
+        value = getattr(options, name)
+        for one in value if isinstance(value, tuple) else (value,):
+            if least <= one <= most and math.isfinite(one):
+                continue
+            low = "above 0" if least == ABOVE_0 else f"at least {least:g}"
+            right = low if most == math.inf else f"from {least:.12g} to {most:.12g}"
+            raise ValueError(f"{name} is {right}, not {one!r}")
+
+
+def check_width(hidden: int) -> None:
+    """Raise ValueError unless a network of this width can be built, and kept as a checkpoint."""
+    if hidden % 8 or hidden < 8:
+        raise ValueError(f"hidden is a multiple of 8, not {hidden}")
+    size, most = 4 * weight_count(hidden), MAX_BYTES - (1 << 13)  # the file has a header
+    if size > most:
+        raise ValueError(f"hidden {hidden}: {size} bytes of weights, {most} are allowed")
 
 
 def config_of(values: Mapping[str, Any]) -> Config:

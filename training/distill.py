@@ -13,8 +13,10 @@ is written to the run folder in parts, so that a stopped run goes on where it wa
 from __future__ import annotations
 
 import json
+import math
 import sys
 import time
+import zipfile
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -45,10 +47,37 @@ from oxx_env.engine import (
 )
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.network import OxxNetwork
-from oxx_env.rules import ACTIONS, CARD_PHASE, DECK, GAME, RULE_SETS
+from oxx_env.rules import (
+    ACTIONS,
+    CARD_PHASE,
+    DECK,
+    GAME,
+    MAX_PLAYERS,
+    MIN_PLAYERS,
+    RULE_SETS,
+)
+from training.config import ABOVE_0, check_ranges, check_types, check_width
 from training.evaluate import commit, model_card
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
+
+RANGES: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**32 - 1),
+    "decisions": (1, math.inf),
+    "part": (1, math.inf),
+    "determinisations": (1, math.inf),
+    "horizon": (1, math.inf),
+    "players": (MIN_PLAYERS, MAX_PLAYERS),
+    "random_decks": (0, math.inf),
+    "held_decisions": (1, math.inf),
+    "held_determinisations": (1, math.inf),
+    "temperature": (ABOVE_0, math.inf),
+    "epochs": (1, math.inf),
+    "minibatch": (1, math.inf),
+    "learning_rate": (ABOVE_0, math.inf),
+    "reward_scale": (ABOVE_0, math.inf),
+    "value_coef": (0, math.inf),
+}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -97,6 +126,19 @@ class Config:
     """Value of one relative point, as in self-play."""
     value_coef: float = 0.5
     """Weight of the value loss."""
+
+    def check(self) -> None:
+        """Raise ValueError for what cannot be learned from: what it is, what would be right."""
+        check_types(self)
+        check_ranges(self, RANGES)
+        for name in ("players", "rules", "decks"):
+            if not getattr(self, name):
+                raise ValueError(f"{name}: at least one is needed")
+        for name in self.rules:
+            rule_flags(name)
+        for name in self.decks:
+            cards.load_deck(name)
+        check_width(self.hidden)
 
 
 @dataclass
@@ -209,10 +251,15 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
          config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
     )  # fmt: skip
     if path.exists():
-        with np.load(path, allow_pickle=False) as file:
-            if str(file["options"]) != wanted:
-                raise ValueError(f"{path} was made with other options; name another --run-dir")
-            return Data(file["games"], file["decks"], file["seats"], file["values"])
+        try:
+            with np.load(path, allow_pickle=False) as file:
+                made = str(file["options"])
+                data = Data(file["games"], file["decks"], file["seats"], file["values"])
+        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+            raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
+        if made != wanted:
+            raise ValueError(f"{path} was made with other options; name another --run-dir")
+        return data
     data = generate(config, number)
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_suffix(".part")
@@ -325,17 +372,25 @@ def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
     try:
+        config.check()
         start = time.monotonic()
+        net = OxxNetwork(config.hidden, config.foresight)
+        init = None
+        if config.init is not None:
+            weights, told = load_checkpoint(config.init)
+            width = told["architecture"]["hidden"]
+            if width != config.hidden:
+                raise ValueError(
+                    f"{config.init} has layers of width {width}, not {config.hidden}:"
+                    f" add --hidden {width}"
+                )
+            net.load_weights(weights)
+            init = checksum(config.init)
         held = load_held(config)
         count = -(-config.decisions // config.part)
         parts = [
             load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
         ]
-        net = OxxNetwork(config.hidden, config.foresight)
-        init = None
-        if config.init is not None:
-            net.load_weights(load_checkpoint(config.init)[0])
-            init = checksum(config.init)
         figures = imitate(net, config, parts, held)
         facts = {
             "preset": "warm",
@@ -359,6 +414,9 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         print(f"distill.py: {error}", file=sys.stderr)
         return 2
+    except KeyboardInterrupt:
+        print("distill.py: stopped; the same command goes on", file=sys.stderr)
+        return 130
     print(json.dumps({"checkpoint": str(folder), **figures}))
     return 0
 

@@ -41,6 +41,8 @@ def evaluate(
     Raises CheckpointError or ValueError for what cannot be played.
     """
     load_checkpoint(checkpoint)
+    if not against:
+        raise ValueError("against: at least one baseline is needed")
     results = []
     with tqdm(total=games * len(against), unit="game", disable=not progress) as bar:
         for baseline in against:

@@ -19,11 +19,11 @@ from safetensors.numpy import save as save_tensors
 
 from oxx_env.checkpoint import write_atomically
 from oxx_env.forward import weight_count
-from training.config import Config
+from training.config import BOT_NAMES, Config
 
 # Who sits in a seat: a network by its index (0 the learner, then the snapshots), or a compiled bot.
 LEARNER, GREEDY, RANDOM, CAREFUL, MONTE_CARLO = 0, -1, -2, -3, -4
-BOTS = {"greedy": GREEDY, "careful": CAREFUL, "mc": MONTE_CARLO}
+BOTS = dict(zip(BOT_NAMES, (GREEDY, CAREFUL, MONTE_CARLO), strict=True))
 
 # What is counted for each kind of line-up, results float64 [KINDS, TALLIES].
 MATCHES, SEATS, SHARE, EXPECTED, POINTS = range(5)

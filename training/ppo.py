@@ -202,6 +202,7 @@ class SelfPlayPPO(MaskablePPO):
         self._pool = ThreadPoolExecutor(1)
         self._ahead: Future[Batch] | None = None
         self.behaviour: NDArray[np.float32] | None = None  # weights the batch ahead is played with
+        self.batches = 0  # learned from in this sitting
         super().__init__(policy, env, **kwargs)
 
     @property
@@ -238,6 +239,7 @@ class SelfPlayPPO(MaskablePPO):
         self.num_timesteps += len(self.batch.actions)
         self._after_batch()
         self.before_ahead = self.collector.state()
+        self.batches += 1
         self._play_ahead(self.network.weights())
         callback.update_locals(locals())
         if not callback.on_step():

@@ -64,6 +64,7 @@ from training.pool import (
 
 _GOLDEN = np.uint64(0x9E3779B97F4A7C15)
 _11 = np.uint64(11)
+_BELOW_1 = np.float32(1 - 2.0**-24)
 # What `following` says where there is no next sample: the match ended; the batch ended first.
 TERMINAL, UNFINISHED = -1, -2
 
@@ -99,7 +100,8 @@ class Batch:
 def uniform(stream):
     """A float in [0, 1) from a splitmix64 stream, uint64 [1]."""
     stream[0] += _GOLDEN
-    return np.float32(mix(stream[0]) >> _11) * np.float32(2.0**-53)
+    # The greatest numbers of 53 bits are rounded up to 1, which is an index too far.
+    return min(np.float32(mix(stream[0]) >> _11) * np.float32(2.0**-53), _BELOW_1)
 
 
 @kernel

@@ -36,6 +36,10 @@ SEARCH = "mc:200"
 GREEDY_ROWS = "itself, rows by greedy"
 DECKS = 20  # of each group: those trained on, and those never seen
 UNSEEN_SEED = 987_654_321  # no training run has this seed
+REPORTED = {
+    *("against", "players", "rules", "deck", "games", "win_share", "ci95"),
+    *("mean_points", "points_ci95", "baseline_points"),
+}
 Deck = NDArray[np.uint8]
 
 
@@ -122,7 +126,12 @@ def measure(options: Options) -> list[dict[str, Any]]:
     own = f"policy:{options.checkpoint}"
     done: dict[str, Any] = {}
     if options.out.exists():
-        kept = json.loads(options.out.read_text())
+        try:
+            kept = json.loads(options.out.read_text())
+        except ValueError as error:
+            raise ValueError(f"{options.out} is no JSON file: {error}") from error
+        if not _are_rows(kept):
+            raise ValueError(f"{options.out} holds no finished rows; name another file by --out")
         if {name: kept.get(name) for name in key} != key:
             raise ValueError(
                 f"{options.out} holds the strength of another policy, seed or share:"
@@ -164,6 +173,14 @@ def measure(options: Options) -> list[dict[str, Any]]:
     return [done[row.name] for row in rows()]
 
 
+def _are_rows(kept: Any) -> bool:
+    """Is this what `measure` keeps in its file?"""
+    results = kept.get("rows") if isinstance(kept, dict) else None
+    if not isinstance(results, dict):
+        return False
+    return all(isinstance(r, dict) and r.keys() >= REPORTED for r in results.values())
+
+
 def drops(results: Iterable[dict[str, Any]]) -> list[str]:
     """Trained minus unseen decks, with 95 % intervals: by table size, and the mean of both."""
     found: dict[int, dict[str, Any]] = {}
@@ -198,6 +215,8 @@ def main(argv: list[str]) -> int:
     try:
         if not 0 < options.share <= 1:
             raise ValueError(f"--share is a number above 0, at most 1, not {options.share:g}")
+        if options.workers < 1:
+            raise ValueError(f"--workers is at least 1, not {options.workers}")
         results = measure(options)
         if options.card:
             folder = find_checkpoint(options.checkpoint)

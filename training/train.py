@@ -18,11 +18,12 @@ from __future__ import annotations
 import io
 import json
 import os
+import shlex
 import signal
 import sys
 import time
 import zipfile
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
 
@@ -38,7 +39,6 @@ from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
-from oxx_env.engine import rule_flags
 from oxx_env.forward import hidden_of, weight_count
 from training.config import PRESETS, Config
 from training.evaluate import commit, curve, evaluate, model_card, table
@@ -47,6 +47,7 @@ from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
 from training.selfplay import Collector, duel
 
 RUNS = Path("runs")
+CONFIG = "config.json"
 EXIT_STOPPED, EXIT_UNUSABLE = 130, 2
 
 
@@ -60,7 +61,7 @@ class Options:
     run_dir: Path | None = None
     """Folder of the run, new or empty [runs/PRESET, with a number if that is taken]."""
     resume: Path | None = None
-    """Go on with the run in this folder; all other options are taken from there."""
+    """Go on with the run in this folder, with its options: none but --workers beside this one."""
     init: str | None = None
     """Start from this checkpoint instead of from nothing (folder or shipped name)."""
     workers: int = 2
@@ -122,6 +123,7 @@ class Run:
         init: str | None = None,
     ) -> None:
         """`start` are the weights to start from, `init` the checksum of their checkpoint."""
+        config.check()
         torch.set_num_threads(1)  # the other core plays the next batch
         self.folder, self.config, self.init = folder, config, init
         if start is not None and len(start) != weight_count(config.hidden):
@@ -137,11 +139,6 @@ class Run:
             )
         self.seconds = 0.0  # of training, over all sittings
         self.evaluations: list[dict[str, Any]] = []
-        for name in config.rules:
-            rule_flags(name)
-        for name in config.eval_bots:
-            if name not in BOTS:
-                raise ValueError(f"eval_bots: {name!r} is none of {', '.join(BOTS)}")
         torch.manual_seed(config.seed)
         self.collector = Collector(config, start if config.kl_coef else None)
         self.learner = SelfPlayPPO(
@@ -192,6 +189,7 @@ class Run:
             "seconds": np.array(self.seconds),
             "evaluations": np.array(json.dumps(self.evaluations)),
             "init": np.array(self.init or ""),
+            "config": np.array(json.dumps(asdict(self.config))),
         }
         if self.collector.prior is not None:
             arrays["prior"] = self.collector.prior
@@ -208,17 +206,22 @@ class Run:
     @classmethod
     def resume(cls, folder: Path) -> Run:
         """The run in a folder, as it was when its state was last written."""
-        config = load_config(folder / "config.json")
+        config, init = load_config(folder / CONFIG)
         path = folder / "state.npz"
         if not path.exists():  # stopped before the first interval was over: from the start
-            init = json.loads((folder / "config.json").read_text()).get("init_from")
             return cls.begin(folder, config, init)
         try:
             with np.load(path, allow_pickle=False) as file:
                 state = {name: file[name] for name in file.files}
+            changed = changed_options(state, config)
+            if changed:
+                raise ValueError(
+                    f"{CONFIG} was changed since it was written ({changed}); put that back, or"
+                    f" start a new run with --init {folder / 'checkpoint'}"
+                )
             run = cls(folder, config, state.get("prior"))
             run._load(state)
-        except (OSError, ValueError, KeyError, zipfile.BadZipFile) as error:
+        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no state of this run: {error}") from error
         return run
 
@@ -242,12 +245,26 @@ class Run:
         )
 
 
-def load_config(path: Path) -> Config:
-    """The configuration of a run. Raises ValueError if the file is none."""
+def changed_options(state: dict[str, Any], config: Config) -> str:
+    """How the configuration differs from the one a state was written with."""
+    now = json.loads(json.dumps(asdict(config)))
+    then = json.loads(str(state["config"])) if "config" in state else {}
+    changed = [name for name in then if name in now and then[name] != now[name]]
+    return "; ".join(f"{name} was {then[name]}, is {now[name]}" for name in changed)
+
+
+def load_config(path: Path) -> tuple[Config, str | None]:
+    """The configuration of a run, and the checkpoint it started from. Raises ValueError if the file
+    is none."""
     try:
-        values = json.loads(path.read_text())
-        values.pop("init_from", None)
-        return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in values.items()})
+        values: dict[str, Any] = json.loads(path.read_text())
+        init = values.pop("init_from", None)
+        if not isinstance(init, str | None):
+            raise ValueError(f"init_from is a checkpoint or null, not {init!r}")
+        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+        config = Config(**values)
+        config.check()
+        return config, init
     except FileNotFoundError:
         raise ValueError(f"{path.parent} is not the folder of a run: no config.json") from None
     except (OSError, ValueError, TypeError, AttributeError) as error:
@@ -338,7 +355,7 @@ def learn(run: Run) -> bool:
         run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
     except Stopped:
         progress.bar.close()
-        if run.learner.behaviour is not None:
+        if run.learner.batches:  # else there is nothing that was not there before
             run.save()
         return False
     finally:
@@ -353,12 +370,30 @@ def learn(run: Run) -> bool:
 # --- the report ---------------------------------------------------------------------------------
 
 
+def command_of(config: Config, init: str | None) -> str:
+    """The command that trains this again."""
+    words = ["python", "training/train.py", "--preset", config.preset, "--seed", str(config.seed)]
+    preset = PRESETS.get(config.preset, Config())
+    for field in fields(Config):
+        value = getattr(config, field.name)
+        if value == getattr(preset, field.name) or field.name in ("preset", "seed"):
+            continue
+        option = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            several = value if isinstance(value, tuple) else (value,)
+            words += [f"--{option}", *map(str, several)]
+    if init is not None:
+        words += ["--init", init]
+    return shlex.join(words)
+
+
 def finish(run: Run, workers: int) -> None:
     """Checkpoint, evaluation table, learning curve, model card."""
     config = run.config
     folder = run.folder / "checkpoint"
-    init = json.loads((run.folder / "config.json").read_text()).get("init_from")
-    command = f"python training/train.py --preset {config.preset} --seed {config.seed}"
+    _, init = load_config(run.folder / CONFIG)
     facts = {
         "preset": config.preset,
         "seed": config.seed,
@@ -369,7 +404,7 @@ def finish(run: Run, workers: int) -> None:
         "rules": list(config.rules),
         "decks": list(config.decks),
         "reward_scale": config.reward_scale,
-        "command": command if init is None else f"{command} --init {init}",
+        "command": command_of(config, init),
         "commit": commit(),
         "training": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()},
     }
@@ -397,7 +432,12 @@ def finish(run: Run, workers: int) -> None:
 def main(argv: list[str]) -> int:
     try:
         options = parse(argv)
+        if options.workers < 1:
+            raise ValueError(f"workers is at least 1, not {options.workers}")
         if options.resume is not None:
+            allowed = replace(options, run_dir=None, init=None, config=PRESETS["quick"])
+            if options != allowed:
+                raise ValueError("--resume takes the run's own options: add none but --workers")
             run = Run.resume(options.resume)
         else:
             folder = new_run_dir(options)
@@ -405,7 +445,7 @@ def main(argv: list[str]) -> int:
             run = Run.begin(folder, config, options.init)
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
-            write_atomically(folder / "config.json", text.encode())
+            write_atomically(folder / CONFIG, text.encode())
         print(f"run folder: {run.folder}", file=sys.stderr)
         if not learn(run):
             print(
@@ -420,6 +460,9 @@ def main(argv: list[str]) -> int:
             raise
         print(f"train.py: {error}", file=sys.stderr)
         return EXIT_UNUSABLE
+    except KeyboardInterrupt:  # not while it learns, see `learn`
+        print("train.py: stopped; what was saved goes on by --resume", file=sys.stderr)
+        return EXIT_STOPPED
     return 0
 
 

@@ -1,0 +1,81 @@
+"""Measuring strength: what is kept is used again or refused, and wrong options are explained."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
+
+from oxx_env.checkpoint import checksum
+from training import ablate, evaluate, strength
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("{", "is no JSON file"),
+        ("[]", "holds no finished rows"),
+        ('{"rows": {"2 players, base, balanced, greedy": {}}}', "holds no finished rows"),
+        ('{"rows": {}}', "the strength of another policy, seed or share"),
+    ],
+)
+def test_a_file_of_rows_that_is_none_is_refused_and_left_alone(
+    tmp_path: Path, capsys: Any, text: str, message: str
+) -> None:
+    out = tmp_path / "strength.json"
+    out.write_text(text)
+    assert strength.main(["quick", "--out", str(out)]) == 2
+    said = capsys.readouterr().err
+    assert message in said and str(out) in said
+    assert out.read_text() == text
+
+
+def test_finished_rows_are_not_played_again(tmp_path: Path, capsys: Any) -> None:
+    row = {
+        **{"rules": "base", "deck": "balanced", "games": 10, "win_share": 0.75},
+        **{"ci95": [0.7, 0.8], "mean_points": 1.0, "points_ci95": [0.5, 1.5]},
+        **{"baseline_points": 2.0},
+    }
+    rows = {r.name: {**row, "against": r.against, "players": r.players} for r in strength.rows()}
+    out = tmp_path / "strength.json"
+    kept = {"sha256": checksum("quick"), "seed": 1, "share": 1.0, "rows": rows}
+    out.write_text(json.dumps(kept))
+    assert strength.main(["quick", "--out", str(out)]) == 0
+    told = capsys.readouterr()
+    assert told.out.count("0.750 (0.700 to 0.800)") == len(rows)
+    assert "..." not in told.err  # said of a row that is played
+
+
+@pytest.mark.parametrize(
+    ("main", "options", "message"),
+    [
+        (strength.main, ["quick", "--share", "0"], "--share is a number above 0"),
+        (strength.main, ["quick", "--workers", "0"], "--workers is at least 1"),
+        (strength.main, ["nonesuch"], "no checkpoint folder 'nonesuch'"),
+        (evaluate.main, ["quick", "--against"], "at least one baseline"),
+        (evaluate.main, ["quick", "--games", "0"], "games must be an integer of 1 or more"),
+        (evaluate.main, ["quick", "--players", "11"], "11 players"),
+        (ablate.main, ["--seeds"], "seeds: at least one"),
+        (ablate.main, ["--decisions", "0"], "decisions is at least 1"),
+        (ablate.main, ["--eval-games", "4"], "eval_games is at least 10"),
+        (ablate.main, ["--warm", "nonesuch"], "nonesuch is no checkpoint"),
+    ],
+)
+def test_a_wrong_option_is_explained(
+    capsys: Any, main: Any, options: list[str], message: str
+) -> None:
+    assert main(options) == 2
+    assert message in capsys.readouterr().err
+
+
+def test_ablation_runs_of_other_options_are_not_taken_for_these(tmp_path: Path) -> None:
+    folder = tmp_path / "as-in-quick-1"
+    folder.mkdir()
+    made = {"decisions": 5000, "eval_every": 100_000, "eval_games": 3000}
+    (folder / "config.json").write_text(json.dumps(made))
+    with pytest.raises(ValueError, match="was made with decisions 5000, not 6000"):
+        ablate.run(ablate.Options(run_dir=tmp_path, decisions=6000), "as in quick", 1)
