@@ -290,6 +290,26 @@ def test_the_manifest_names_every_opponent_with_its_results(tmp_path: Path) -> N
     assert hashlib.sha256(data).hexdigest() == entries["snapshot 0"]["sha256"]
 
 
+def test_the_results_against_a_snapshot_that_gave_way_are_kept(tmp_path: Path) -> None:
+    pool = Pool(replace(MIXED, pool_size=1))
+    pool.add(pool.weights[0], 100)
+    results = np.zeros((len(pool.seats), TALLIES))
+    results[1, [MATCHES, SEATS, SHARE, EXPECTED]] = 40, 40, 30, 20
+    pool.count(results)
+    pool.add(pool.weights[0], 200)
+    again = Pool(pool.config)
+    again.load_state(pool.state())
+    again.write(tmp_path)
+    manifest = json.loads((tmp_path / "manifest.json").read_text())
+    (gone,) = manifest["former"]
+    assert (gone["decisions"], gone["matches"], gone["learner_win_share"]) == (100, 40, 0.75)
+    assert [e["decisions"] for e in manifest["opponents"] if "file" in e] == [200]
+    older = {k: v for k, v in pool.state().items() if k != "pool_former"}
+    again = Pool(pool.config)
+    again.load_state(older)  # of a run that kept none
+    assert again.born.tolist() == [200] and not len(again.former)
+
+
 def test_the_prior_of_a_batch_is_the_start_policys_probabilities() -> None:
     start, now = network(1), network(2)
     collector = Collector(replace(MIXED, rollout=500), start.weights())

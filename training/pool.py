@@ -41,6 +41,7 @@ class Pool:
               (0.5: as good), over the last batches
     totals    float64 [KINDS, TALLIES] since the snapshot was taken: matches, seats of the learner,
               its victories, the victories of as many average seats, its relative points
+    former    float64 [N, 1 + TALLIES], snapshots that gave way: `born` and `totals`
     """
 
     def __init__(self, config: Config) -> None:
@@ -51,6 +52,7 @@ class Pool:
         kinds = 1 + size + len(BOTS)
         self.opposing = np.full(kinds, 0.5)
         self.totals = np.zeros((kinds, TALLIES))
+        self.former = np.zeros((0, 1 + TALLIES))
         self.seats = np.array([0, *range(1, 1 + size), *BOTS.values()], np.int8)
         self.names = ["self", *(f"snapshot {k}" for k in range(size)), *BOTS]
 
@@ -86,6 +88,8 @@ class Pool:
             strength = self.opposing[1 : 1 + len(self.born)].copy()
             strength[self.born.argmax()] = np.inf
             place = int(strength.argmin())
+            gone = [self.born[place], *self.totals[1 + place]]
+            self.former = np.concatenate([self.former, [gone]])
         self.weights[place] = weights
         self.born[place] = decisions
         self.opposing[1 + place] = 0.5
@@ -101,13 +105,14 @@ class Pool:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """Copies of all that changes."""
-        names = ("weights", "born", "opposing", "totals")
+        names = ("weights", "born", "opposing", "totals", "former")
         return {f"pool_{name}": getattr(self, name).copy() for name in names}
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a `state`."""
         for name in ("weights", "born", "opposing", "totals"):
             getattr(self, name)[...] = state[f"pool_{name}"]
+        self.former = state.get("pool_former", self.former).copy()
 
     def ratings(self) -> dict[str, float]:
         """Elo points of each opponent met, the learner at 0, by all matches against it."""
@@ -143,16 +148,28 @@ class Pool:
                 continue  # takes no part
             entry |= {
                 "share_of_matches": float(shares[kind]),
-                "matches": int(total[MATCHES]),
-                "learner_seats": int(total[SEATS]),
-                "learner_win_share": float(total[SHARE] / max(total[SEATS], 1)),
-                "parity": float(total[EXPECTED] / max(total[SEATS], 1)),
-                "learner_relative_points": float(total[POINTS] / max(total[SEATS], 1)),
+                **_played(total),
                 "rating": ratings.get(name, 0.0),
             }
             entries.append(entry)
-        text = json.dumps({"hidden": self.config.hidden, "opponents": entries}, indent=2) + "\n"
+        former = [
+            {"decisions": int(born), **_played(total)} for born, *total in self.former.tolist()
+        ]
+        told = {"hidden": self.config.hidden, "opponents": entries, "former": former}
+        text = json.dumps(told, indent=2) + "\n"
         write_atomically(folder / "manifest.json", text.encode())
+
+
+def _played(total: Any) -> dict[str, Any]:
+    """What a manifest says of the matches against an opponent, from its TALLIES."""
+    seats = max(total[SEATS], 1)
+    return {
+        "matches": int(total[MATCHES]),
+        "learner_seats": int(total[SEATS]),
+        "learner_win_share": float(total[SHARE] / seats),
+        "parity": float(total[EXPECTED] / seats),
+        "learner_relative_points": float(total[POINTS] / seats),
+    }
 
 
 def relative_share(tally: NDArray[np.float64]) -> float:
