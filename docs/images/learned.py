@@ -9,7 +9,7 @@ from pathlib import Path
 
 from oxx_env import insight
 
-POLICY = "quick"
+POLICY = "champion"
 GAMES = 2000
 FOLDER = Path(__file__).parent
 
