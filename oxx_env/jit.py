@@ -4,7 +4,7 @@ Numba's own cache only notices a change in the file that holds the compiled func
 a kernel imported from *another* module is frozen into the machine code, so the cache would go on
 serving the old rules. Here the folder is named by a hash of every source that can end up in the
 compiled code: the module that defines the kernel and, transitively, the modules of this package
-that it imports.
+(and of its own) that it imports.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ from numba.core.registry import CPUDispatcher
 PACKAGE = Path(__file__).parent
 UNUSED_SECONDS = 30 * 24 * 3600  # then a folder of compiled code is removed
 _IMPORT = re.compile(
-    r"^[ \t]*(?:from|import)[ \t]+oxx_env\.?([\w.]*)"
+    r"^[ \t]*(?:from|import)[ \t]+([\w]+)\.?([\w.]*)"
     r"(?:[ \t]+import[ \t]+(?:\(([^)]*)\)|([^\n]*)))?",
     re.M,
 )
@@ -41,8 +41,12 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list[Path]:
     """The files whose text decides what compiled code does, sorted by path.
 
-    start  the module that defines the kernels; None: all modules of the package that define some
+    start  the module that defines the kernels; None: all modules of the package that define some.
+           It may be one of another package, whose modules are followed as well
     """
+    packages = {"oxx_env": package}
+    if start is not None and not start.is_relative_to(package):
+        packages[start.parent.name] = start.parent
     if start is None:
         everything = (path for path in package.rglob("*.py"))
         found = {p for p in everything if _DEFINES_KERNEL.search(p.read_text(encoding="utf-8"))}
@@ -50,7 +54,7 @@ def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list
         found = {start}
     queue = list(found)
     while queue:
-        named = _imported(package, queue.pop().read_text(encoding="utf-8"))
+        named = _imported(queue.pop().read_text(encoding="utf-8"), tuple(packages.items()))
         new = {path for path in named - found if path.is_file()}
         found |= new
         queue += new
@@ -58,12 +62,15 @@ def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list
 
 
 @cache
-def _imported(package: Path, source: str) -> frozenset[Path]:
-    """Where the modules lie, if any, that a module's text imports from the package."""
+def _imported(source: str, packages: tuple[tuple[str, Path], ...]) -> frozenset[Path]:
+    """Where the modules lie, if any, that a module's text imports from packages (name, folder)."""
+    folders = dict(packages)
     found: set[Path] = set()
-    for module, several, on_the_line in _IMPORT.findall(source):
+    for package, module, several, on_the_line in _IMPORT.findall(source):
+        if package not in folders:
+            continue
         names = re.findall(r"\w+", several or on_the_line)
-        base = package.joinpath(*module.split(".")) if module else package
+        base = folders[package].joinpath(*module.split(".")) if module else folders[package]
         found |= {base.with_suffix(".py"), base / "__init__.py"}
         found |= {base / f"{name}.py" for name in names}
     return frozenset(found)

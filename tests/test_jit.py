@@ -70,6 +70,25 @@ def test_the_name_changes_with_one_constant(package: Path) -> None:
     assert jit.source_hash(package) != before
 
 
+def test_kernels_of_another_package_follow_their_own_siblings_too(tmp_path: Path) -> None:
+    other = tmp_path / "other"
+    other.mkdir()
+    for name, text in {
+        "kernels": "from oxx_env.jit import kernel\nfrom other.numbers import (\n    ONE,\n)\n",
+        "numbers": "import other.deeper\nONE = 1\n",
+        "deeper": "TWO = 2\n",
+        "stranger": "THREE = 3\n",
+    }.items():
+        (other / f"{name}.py").write_text(text)
+    start = other / "kernels.py"
+    found = {path.name for path in jit.compiled_sources(start=start)}
+    assert {"kernels.py", "numbers.py", "deeper.py", "jit.py"} <= found
+    assert "stranger.py" not in found
+    before = jit.source_hash(start=start)
+    (other / "deeper.py").write_text("TWO = 3\n")
+    assert jit.source_hash(start=start) != before
+
+
 @pytest.mark.parametrize(
     "imports",
     [
