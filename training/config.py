@@ -237,7 +237,12 @@ def config_of(values: Mapping[str, Any]) -> Config:
     """
     names = {field.name for field in fields(Config)}
     chosen = {name: value for name, value in values.items() if name in names}
-    return Config(**{k: tuple(v) if isinstance(v, list) else v for k, v in chosen.items()})
+    return Config(**tuples(chosen))
+
+
+def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
+    """The values with tuples again where JSON has lists."""
+    return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
 
 
 # The whole space of games.

@@ -61,23 +61,26 @@ def evaluate(
                 workers=workers,
                 progress=tick,
             )
-            own, theirs = result.bots
-            results.append(
-                {
-                    "against": baseline,
-                    "players": players,
-                    "rules": rules,
-                    "deck": result.deck,
-                    "games": result.games,
-                    "seed": seed,
-                    "win_share": own.win_share,
-                    "ci95": list(own.ci95),
-                    "mean_points": own.mean_points,
-                    "points_ci95": list(own.points_ci95),
-                    "baseline_points": theirs.mean_points,
-                }
-            )
+            results.append(entry(result, baseline))
     return results
+
+
+def entry(result: arena.Result, against: str) -> dict[str, Any]:
+    """What the tables tell of the first bot of an arena's result against the second."""
+    own, theirs = result.bots
+    return {
+        "against": against,
+        "players": result.players,
+        "rules": result.rules,
+        "deck": result.deck,
+        "games": result.games,
+        "seed": result.seed,
+        "win_share": own.win_share,
+        "ci95": list(own.ci95),
+        "mean_points": own.mean_points,
+        "points_ci95": list(own.points_ci95),
+        "baseline_points": theirs.mean_points,
+    }
 
 
 def table(results: list[dict[str, Any]]) -> str:

@@ -29,7 +29,7 @@ from oxx_env import arena, cards
 from oxx_env.checkpoint import checksum, find_checkpoint, load_checkpoint, write_atomically
 from oxx_env.rules import RULE_SETS, deck_cards
 from training.config import config_of
-from training.evaluate import model_card, table
+from training.evaluate import entry, model_card, table
 from training.selfplay import Collector
 
 SEARCH = "mc:200"
@@ -152,21 +152,10 @@ def measure(options: Options) -> list[dict[str, Any]]:
             options.seed,
             workers=options.workers,
         )
-        mine, theirs = result.bots
-        done[row.name] = {
-            "against": row.against,
-            "players": row.players,
-            "rules": row.rules,
-            "deck": row.decks if row.decks == "balanced" else f"{DECKS} {row.decks} decks",
-            "games": result.games,
-            "seed": options.seed,
-            "win_share": mine.win_share,
-            "ci95": list(mine.ci95),
-            "mean_points": mine.mean_points,
-            "points_ci95": list(mine.points_ci95),
-            "baseline_points": theirs.mean_points,
-            "times_parity": mine.win_share * row.players,
-        }
+        told = entry(result, row.against)
+        if row.decks != "balanced":
+            told["deck"] = f"{DECKS} {row.decks} decks"
+        done[row.name] = {**told, "times_parity": told["win_share"] * row.players}
         options.out.parent.mkdir(parents=True, exist_ok=True)
         text = json.dumps({**key, "rows": done}, indent=2) + "\n"
         write_atomically(options.out, text.encode())

@@ -40,7 +40,7 @@ from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.forward import hidden_of, weight_count
-from training.config import PRESETS, Config
+from training.config import PRESETS, Config, tuples
 from training.evaluate import commit, curve, evaluate, model_card, table
 from training.pool import BOTS
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
@@ -261,8 +261,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
         init = values.pop("init_from", None)
         if not isinstance(init, str | None):
             raise ValueError(f"init_from is a checkpoint or null, not {init!r}")
-        values = {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
-        config = Config(**values)
+        config = Config(**tuples(values))
         config.check()
         return config, init
     except FileNotFoundError:

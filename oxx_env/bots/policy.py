@@ -49,44 +49,26 @@ class PolicyBot:
         self._rows = Greedy() if rows == "greedy" else None
         self.weights = weights
         self.hidden = hidden_of(len(weights))
-        self._sight = scratch()
-        self._obs = np.zeros(INPUT, np.float32)
-        self._work = workspace(self.hidden)
-        self._logits = np.zeros(ACTIONS, np.float32)
+        # What both kernels get besides the view: the network, and memory to work in.
+        self._kept = (
+            self.weights,
+            self.hidden,
+            scratch(),
+            np.zeros(INPUT, np.float32),
+            workspace(self.hidden),
+            np.zeros(ACTIONS, np.float32),
+        )
 
     def act(self, view: View, rng: np.random.Generator) -> int:
         """The best legal action; pass where there is nothing to decide."""
         if self._rows is not None and view.phase == "row":
             return self._rows.act(view, rng)
-        return int(
-            _best(
-                view.games,
-                view.decks,
-                view.seat,
-                self.weights,
-                self.hidden,
-                self._sight,
-                self._obs,
-                self._work,
-                self._logits,
-            )
-        )
+        return int(_best(view.games, view.decks, view.seat, *self._kept))
 
     def probabilities(self, view: View) -> tuple[NDArray[np.float32], float]:
         """The policy [ACTIONS] over the legal actions, and the value (scaled relative points)."""
         out = np.zeros(ACTIONS, np.float32)
-        value = _probabilities(
-            view.games,
-            view.decks,
-            view.seat,
-            self.weights,
-            self.hidden,
-            self._sight,
-            self._obs,
-            self._work,
-            self._logits,
-            out,
-        )
+        value = _probabilities(view.games, view.decks, view.seat, *self._kept, out)
         return out, float(value)
 
 
