@@ -81,9 +81,16 @@ _TENTH, _FIFTH, _QUARTER, _BY_40 = (np.float32(1 / n) for n in (10, 5, 4, 40))
 NOW, LOWER, HIGHER = 0, 1, 2  # of a scratch: an own card's points, and their changes by others
 
 
-def scratch() -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.uint8]]:
-    """What the kernels here work with; one for each thread."""
-    return np.zeros(1, GAME), np.zeros((3, HAND_SIZE), np.float32), np.zeros(NUMBERS, np.uint8)
+def scratch(
+    most: int = NUMBERS,
+) -> tuple[NDArray[np.void], NDArray[np.float32], NDArray[np.uint8], int]:
+    """What the kernels here work with; one for each thread.
+
+    most  unseen cards that are looked at: where there are more, so many of them, evenly by number,
+          stand for all. Search plays out with few, since counting takes most of the time.
+    """
+    marks = np.zeros((3, HAND_SIZE), np.float32)
+    return np.zeros(1, GAME), marks, np.zeros(NUMBERS, np.uint8), most
 
 
 # --- a trial table ------------------------------------------------------------------------------
@@ -143,6 +150,16 @@ def list_unseen(game, seat, unseen):
         set0 &= ~bit0
         set1 &= ~bit1
     return list_members(set0, set1, unseen)
+
+
+@kernel
+def thin(numbers, count, most):
+    """Leave at most `most` of the first `count` numbers, spread evenly. Returns how many."""
+    if count <= most:
+        return count
+    for k in range(most):
+        numbers[k] = numbers[(2 * k + 1) * count // (2 * most)]
+    return most
 
 
 @kernel
@@ -279,14 +296,14 @@ def foresee(game, deck, seat, work, out):
 
     work  from `scratch`
     """
-    trial, marks, unseen = work
+    trial, marks, unseen, most = work
     for i in range(FORESIGHT):
         out[i] = np.float32(0)
     if not decides(game, seat):
         return
     after = trial[0]
     trial[0] = game
-    count = list_unseen(game, seat, unseen)
+    count = thin(unseen, list_unseen(game, seat, unseen), most)
     if game["phase"] == CARD_PHASE:
         size = np.int64(game["hand_sizes"][seat])
         for slot in range(size):
@@ -334,9 +351,10 @@ def encode_inputs(
     who: NDArray[np.void],
     n: int,
     out: NDArray[np.float32],
+    most: int = NUMBERS,
 ) -> None:
-    """The inputs of the first `n` of `who` (PENDING) into `out` [N, INPUT]."""
-    _encode_pending(games, decks, who, n, scratch(), out)
+    """The inputs of the first `n` of `who` (PENDING) into `out` [N, INPUT]; `most`: `scratch`."""
+    _encode_pending(games, decks, who, n, scratch(most), out)
 
 
 @kernel

@@ -96,7 +96,7 @@ def hidden_of(weights: int) -> int:
 
 def workspace(hidden: int) -> NDArray[np.float32]:
     """Scratch memory for `forward`; one for each thread."""
-    size = 2 * CONTEXT + CARDS * CARD_IN + ROWS * ROW_IN + hidden * (2 * CARDS + 2 * ROWS + 24)
+    size = 2 * CONTEXT + CARDS * CARD_IN + ROWS * ROW_IN + hidden * (2 * CARDS + 3 * ROWS + 24)
     return np.zeros(size + CARDS * ROWS * hidden, np.float32)
 
 
@@ -116,15 +116,74 @@ _ZERO = np.float32(0)
 
 @kernel_fma
 def _add(w, at, x, x_at, inputs, y, y_at, outputs):
-    """y += x W, without the bias. Zero inputs (half of them, after a ReLU) cost nothing."""
-    # Slices, because the compiler can only vectorise what it knows to be no negative index.
+    """y += x W, without the bias."""
+    # Slices, because the compiler can only vectorise what it knows to be no negative index; eight
+    # inputs at a time, because reading and writing y would otherwise take most of the time.
     out = y[y_at : y_at + outputs]
-    for i in range(inputs):
+    whole = inputs - inputs % 8
+    for i in range(0, whole, 8):
+        start = at + i * outputs
+        w0 = w[start : start + outputs]
+        w1 = w[start + outputs : start + 2 * outputs]
+        w2 = w[start + 2 * outputs : start + 3 * outputs]
+        w3 = w[start + 3 * outputs : start + 4 * outputs]
+        w4 = w[start + 4 * outputs : start + 5 * outputs]
+        w5 = w[start + 5 * outputs : start + 6 * outputs]
+        w6 = w[start + 6 * outputs : start + 7 * outputs]
+        w7 = w[start + 7 * outputs : start + 8 * outputs]
+        v = x[x_at + i : x_at + i + 8]
+        x0, x1, x2, x3, x4, x5, x6, x7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
+        for j in range(outputs):
+            total = out[j] + x0 * w0[j]
+            total += x1 * w1[j]
+            total += x2 * w2[j]
+            total += x3 * w3[j]
+            total += x4 * w4[j]
+            total += x5 * w5[j]
+            total += x6 * w6[j]
+            total += x7 * w7[j]
+            out[j] = total
+    for i in range(whole, inputs):
         value = x[x_at + i]
-        if value != _ZERO:
-            row = w[at + i * outputs : at + (i + 1) * outputs]
-            for j in range(outputs):
-                out[j] += value * row[j]
+        row = w[at + i * outputs : at + (i + 1) * outputs]
+        for j in range(outputs):
+            out[j] += value * row[j]
+
+
+@kernel_fma
+def _add_rows(w, at, x, x_at, x_step, inputs, y, y_at, outputs):
+    """`_add` for ROWS inputs, `x_step` apart, at once: each weight is read once for all of them.
+
+    y [ROWS, outputs]
+    """
+    assert ROWS == 5
+    y0 = y[y_at : y_at + outputs]
+    y1 = y[y_at + outputs : y_at + 2 * outputs]
+    y2 = y[y_at + 2 * outputs : y_at + 3 * outputs]
+    y3 = y[y_at + 3 * outputs : y_at + 4 * outputs]
+    y4 = y[y_at + 4 * outputs : y_at + 5 * outputs]
+    whole = inputs - inputs % 2
+    for i in range(0, whole, 2):
+        start = at + i * outputs
+        v, w_ = w[start : start + outputs], w[start + outputs : start + 2 * outputs]
+        k = x_at + i
+        a0, b0 = x[k], x[k + 1]
+        a1, b1 = x[k + x_step], x[k + x_step + 1]
+        a2, b2 = x[k + 2 * x_step], x[k + 2 * x_step + 1]
+        a3, b3 = x[k + 3 * x_step], x[k + 3 * x_step + 1]
+        a4, b4 = x[k + 4 * x_step], x[k + 4 * x_step + 1]
+        for j in range(outputs):
+            vj, wj = v[j], w_[j]
+            y0[j] = (y0[j] + a0 * vj) + b0 * wj
+            y1[j] = (y1[j] + a1 * vj) + b1 * wj
+            y2[j] = (y2[j] + a2 * vj) + b2 * wj
+            y3[j] = (y3[j] + a3 * vj) + b3 * wj
+            y4[j] = (y4[j] + a4 * vj) + b4 * wj
+    for i in range(whole, inputs):
+        for row in range(ROWS):
+            _add(
+                w, at + i * outputs, x, x_at + row * x_step + i, 1, y, y_at + row * outputs, outputs
+            )
 
 
 @kernel
@@ -157,12 +216,17 @@ def _zero(y, y_at, outputs):
 @kernel_fma
 def _color_sum(w, at, x, inputs, y, y_at):
     """y += the sum over colours of relu(x W + b), for one colour's inputs `x[:inputs]`."""
-    bias = at + inputs * SMALL
+    w0, w1 = w[at : at + SMALL], w[at + SMALL : at + 2 * SMALL]
+    w2, w3 = w[at + 2 * SMALL : at + 3 * SMALL], w[at + 3 * SMALL : at + 4 * SMALL]
+    bias = w[at + inputs * SMALL : at + (inputs + 1) * SMALL]
+    out = y[y_at : y_at + SMALL]
+    x0, x1, x2, x3 = x[0], x[1], x[2], x[3] if inputs == 4 else _ZERO
     for j in range(SMALL):
-        value = w[bias + j]
-        for i in range(inputs):
-            value += x[i] * w[at + i * SMALL + j]
-        y[y_at + j] += max(value, _ZERO)
+        value = bias[j] + x0 * w0[j]
+        value += x1 * w1[j]
+        value += x2 * w2[j]
+        value += x3 * w3[j]
+        out[j] += max(value, _ZERO)
 
 
 @kernel_fma
@@ -218,8 +282,8 @@ def forward(w, hidden, obs, work, logits):
     s_shared_card = s_shared + hidden  # ... and to every card
     s_pair_row = s_shared_card + hidden  # [ROWS, hidden]
     s_pair_card = s_pair_row + ROWS * hidden  # [hidden], of one card
-    s_pair = s_pair_card + hidden  # [hidden], first layer of one pair
-    s_pool = s_pair + hidden  # [2 hidden], mean and max over rows of one card
+    s_pair = s_pair_card + hidden  # [ROWS, hidden], first layer of one card's pairs
+    s_pool = s_pair + ROWS * hidden  # [2 hidden], mean and max over rows of one card
     s_cards = s_pool + 2 * hidden  # [CARDS, hidden]
     s_value_in = s_cards + CARDS * hidden  # [4 hidden]: hand mean, hand max, placed card, context
     s_hand = s_value_in + 4 * hidden
@@ -295,7 +359,9 @@ def forward(w, hidden, obs, work, logits):
     for row in range(ROWS):
         at = s_pair_row + row * hidden
         _bias(w, at_pair_row, ROW_IN, work, at, hidden)
-        _add(w, at_pair_row, work, s_row + row * ROW_IN, ROW_IN, work, at, hidden)
+    _add_rows(w, at_pair_row, work, s_row, ROW_IN, ROW_IN, work, s_pair_row, hidden)
+    for row in range(ROWS):
+        at = s_pair_row + row * hidden
         _add_bias(w, at_pair_pair, _PAIR, work, at, hidden)
         for j in range(hidden):
             work[at + j] += work[s_shared + j]
@@ -309,19 +375,20 @@ def forward(w, hidden, obs, work, logits):
         _bias(w, at_pair_card, CARD_IN, work, s_pair_card, hidden)
         _add(w, at_pair_card, work, s_card + card * CARD_IN, CARD_IN, work, s_pair_card, hidden)
         for row in range(ROWS):
+            at = row * hidden
             for j in range(hidden):
-                work[s_pair + j] = work[s_pair_card + j] + work[s_pair_row + row * hidden + j]
-            at = _PAIRS + (card * ROWS + row) * _PAIR
-            _add(w, at_pair_pair, obs, at, _PAIR, work, s_pair, hidden)
-            if card == HAND_SIZE:
-                _add_bias(w, at_pair_option, _OPTION, work, s_pair, hidden)
-                at = _OPTIONS + row * _OPTION
-                _add(w, at_pair_option, obs, at, _OPTION, work, s_pair, hidden)
-            _relu(work, s_pair, hidden)
-            at = s_pairs + row * hidden
-            _bias(w, at_pair, hidden, work, at, hidden)
-            _add(w, at_pair, work, s_pair, hidden, work, at, hidden)
-            _relu(work, at, hidden)
+                work[s_pair + at + j] = work[s_pair_card + j] + work[s_pair_row + at + j]
+        at = _PAIRS + card * ROWS * _PAIR
+        _add_rows(w, at_pair_pair, obs, at, _PAIR, _PAIR, work, s_pair, hidden)
+        if card == HAND_SIZE:
+            for row in range(ROWS):
+                _add_bias(w, at_pair_option, _OPTION, work, s_pair + row * hidden, hidden)
+            _add_rows(w, at_pair_option, obs, _OPTIONS, _OPTION, _OPTION, work, s_pair, hidden)
+        _relu(work, s_pair, ROWS * hidden)
+        for row in range(ROWS):
+            _bias(w, at_pair, hidden, work, s_pairs + row * hidden, hidden)
+        _add_rows(w, at_pair, work, s_pair, hidden, hidden, work, s_pairs, hidden)
+        _relu(work, s_pairs, ROWS * hidden)
         for j in range(hidden):
             total = most = work[s_pairs + j]
             for row in range(1, ROWS):
@@ -372,11 +439,11 @@ def forward(w, hidden, obs, work, logits):
         _add_bias(w, at_place_pair, hidden, work, s_placed, hidden)
         for row in range(ROWS):
             for j in range(hidden):
-                work[s_out + j] = work[s_placed + j]
-            at = s_pairs + row * hidden
-            _add(w, at_place_pair, work, at, hidden, work, s_out, hidden)
-            _relu(work, s_out, hidden)
-            logits[FIRST_ROW + row] = _score(w, at_place_score, work, s_out, hidden)
+                work[s_pair + row * hidden + j] = work[s_placed + j]
+        _add_rows(w, at_place_pair, work, s_pairs, hidden, hidden, work, s_pair, hidden)
+        _relu(work, s_pair, ROWS * hidden)
+        for row in range(ROWS):
+            logits[FIRST_ROW + row] = _score(w, at_place_score, work, s_pair + row * hidden, hidden)
 
     _bias(w, at_value, 4 * hidden, work, s_out, hidden)
     _add(w, at_value, work, s_value_in, 4 * hidden, work, s_out, hidden)
