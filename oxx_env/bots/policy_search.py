@@ -301,6 +301,28 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
             values[i, action] = value if legal >> action & 1 else -np.inf
 
 
+@kernel_allocating
+def even_values(games, decks, who, n, deals, rounds, player, memory, values):
+    """Means of the relative points of every legal action on the same `deals` deals, and nothing
+    else: to judge by. Shapes and chance as in `search_values`."""
+    tally = np.zeros((ACTIONS, TALLIES))
+    view = memory[0][2]
+    for i in range(n):
+        game = games[who[i]["game"]]
+        deck = decks[game["deck"]]
+        seat = np.int64(who[i]["seat"])
+        memory[0][2] = game
+        hide(view, seat)
+        view["rng"] = next_random(game)
+        tally[:] = 0.0
+        legal = legal_actions(view, deck, seat)
+        depth = rounds[np.int64(game["players"])]
+        try_deals(view, deck, seat, deals, legal, depth, False, player, memory, tally)
+        for action in range(ACTIONS):
+            mean = tally[action, RELATIVE] / deals
+            values[i, action] = mean if legal >> action & 1 else -np.inf
+
+
 @kernel
 def _begin(views, decks, seat, guide, tally):
     return begin(views[0], decks[0], seat, guide, tally)
@@ -410,6 +432,18 @@ class PolicySearch:
             games, decks, who, len(who), self.deals, self.rounds, self.prior, self._guide,
             self._player, self._memory, out,
         )  # fmt: skip
+
+    def even_values(
+        self,
+        games: NDArray[np.void],
+        decks: NDArray[np.void],
+        who: NDArray[np.void],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Like `values`, every action on the same deals and the policy's opinion left out."""
+        even_values(
+            games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
+        )
 
     def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int]:
         """The view with a random stream, and the rounds to play by the network."""
