@@ -68,7 +68,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
         "base",
         "../..",
         "\x00",
-        "�",
+        "\ud800",
         -1,
         0,
         1,

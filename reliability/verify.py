@@ -3,7 +3,7 @@
     python -m reliability.verify --games 1000000 --workers 2      (`make verify`)
 
 A unit is one deck, played at all table sizes with all rule sets. Decks take turns: fresh ones of
-the shipped models, and legal ones unlike any real deck (`tests/odd_decks.py`). After every placement,
+the shipped models, and legal ones unlike any real deck (`tests/odd_decks.py`). After each placing,
 wherever cards are chosen and at the end, all that a state holds is compared byte by byte: rows,
 hands, draw piles, Oxx piles, points, what was seen, who decides and what is allowed.
 

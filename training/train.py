@@ -39,6 +39,7 @@ from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.files import remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -432,6 +433,8 @@ def learn(run: Run) -> bool:
             run.save()
         return False
     finally:
+        if hasattr(progress, "bar"):
+            progress.bar.close()  # an error is told on a line of its own
         for number, handler in handlers.items():
             signal.signal(number, handler)
     run.seconds = time.monotonic() - progress.started
@@ -519,6 +522,9 @@ def main(argv: list[str]) -> int:
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
             write_atomically(folder / CONFIG, text.encode())
+        if not os.access(run.folder, os.W_OK):
+            raise ValueError(f"{run.folder} cannot be written: read-only, or another user's")
+        remove_unfinished(run.folder)
         print(f"run folder: {run.folder}", file=sys.stderr)
         if not learn(run):
             print(
