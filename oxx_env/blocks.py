@@ -438,6 +438,8 @@ class Log:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Log:
+        if self.path.exists() and not self.path.is_file():  # a device may have no end
+            raise ValueError(f"{self.path} is no file; name a new one or a log to resume")
         first = (json.dumps(self.header) + "\n").encode()
         data = self.path.read_bytes() if self.path.exists() else b""
         if first.startswith(data):  # new, empty, or cut off in the header

@@ -47,6 +47,19 @@ def open_whole(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
         raise
 
 
+def read_bounded(path: str | os.PathLike[str], most: int = 1 << 20) -> bytes:
+    """A file's bytes. Raises ValueError for more than `most` and for what is no file (a device may
+    have no end, a pipe no writer), OSError for one that cannot be read."""
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError("is no file")
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"larger than {most:,} bytes")
+    return data
+
+
 def remove_unfinished(folder: str | os.PathLike[str]) -> None:
     """Remove what `open_whole` had not finished in a folder, and below, when its process was
     killed. Nobody may be writing there."""

@@ -690,9 +690,12 @@ def _huge(sound: bytes, shape: bytes) -> bytes:
 def run_state(data: bytes) -> str:
     from training.train import Run
 
-    (sound_run() / "state.npz").write_bytes(data)
+    path = folder() / "spoiled-run"
+    path.mkdir(exist_ok=True)
+    shutil.copy(sound_run() / "config.json", path)
+    (path / "state.npz").write_bytes(data)
     try:
-        Run.resume(sound_run())
+        Run.resume(path)
     except ValueError as error:
         short(error, 5000)
         return REFUSED
@@ -783,7 +786,7 @@ def _argv() -> st.SearchStrategy[list[str]]:
         "--bot": ["random", "greedy", "", "mc:x", "policy:/"],
         "--output": ["/", "/nowhere/x", "", "/dev/full", "\0", "a" * 300],
         "--until-width": ["0.5", "0", "-1", "nan", "inf", "x"],
-        "--log": ["/", "/nowhere/x", "", "/dev/null", "\0", "a" * 300],
+        "--log": ["/", "/dev/zero", "/nowhere/x", "", "/dev/null", "\0", "a" * 300],
         "--png": ["/", "/nowhere/x", "", "\0"],
         "--svg": ["/", "/nowhere/x", "", "\0"],
         "--gif": ["/", "/nowhere/x", "\0"],

@@ -6,13 +6,14 @@ from __future__ import annotations
 import io
 import json
 import os
+import shutil
 import zipfile
 from pathlib import Path
 
 import numpy as np
 import pytest
 
-from oxx_env import bots, checkpoint
+from oxx_env import bots, checkpoint, cli, tracker
 from oxx_env.envs.match import IllegalAction, ResetNeeded
 from oxx_env.envs.parallel import BaronOxxParallel
 from reliability import fuzz
@@ -106,19 +107,30 @@ def test_a_reward_scale_that_is_no_number_is_a_value_error(scale: object) -> Non
         BaronOxxVecEnv(2, reward_scale=scale)  # type: ignore[arg-type]
 
 
+def test_endless_devices_are_refused_everywhere(tmp_path: Path) -> None:
+    from training.train import load_config
+
+    with pytest.raises(tracker.TrackError, match="is no file"):
+        tracker.Tracker.load("/dev/zero")
+    (tmp_path / "config.json").symlink_to("/dev/zero")
+    with pytest.raises(ValueError, match="is no file"):
+        load_config(tmp_path / "config.json")
+    for command in (["replay"], ["track"], ["deck", "check"], ["advise"]):
+        assert cli.main([*command, "/dev/zero"]) == 2
+    assert cli.main(["arena", "greedy", "random", "--log", "/dev/zero"]) == 2
+
+
 # ---- The state of a training run
 
 
 def resume(data: bytes) -> None:
     from training.train import Run
 
-    path = fuzz.sound_run() / "state.npz"
-    sound = path.read_bytes()
-    path.write_bytes(data)
-    try:
-        Run.resume(fuzz.sound_run())
-    finally:
-        path.write_bytes(sound)
+    folder = fuzz.folder() / "resumed"
+    folder.mkdir(exist_ok=True)
+    shutil.copy(fuzz.sound_run() / "config.json", folder)
+    (folder / "state.npz").write_bytes(data)
+    Run.resume(folder)
 
 
 def arrays() -> dict[str, np.ndarray]:

@@ -39,7 +39,7 @@ from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
-from oxx_env.files import remove_unfinished
+from oxx_env.files import read_bounded, remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -332,7 +332,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
     """The configuration of a run, and the checkpoint it started from. Raises ValueError if the file
     is none."""
     try:
-        values: dict[str, Any] = json.loads(path.read_text())
+        values: dict[str, Any] = json.loads(read_bounded(path))
         init = values.pop("init_from", None)
         if not isinstance(init, str | None):
             raise ValueError(f"init_from is a checkpoint or null, not {init!r}")
@@ -341,7 +341,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
         return config, init
     except FileNotFoundError:
         raise ValueError(f"{path.parent} is not the folder of a run: no config.json") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
