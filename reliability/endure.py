@@ -92,9 +92,12 @@ def watch(work: Callable[[int], Iterator[int]], goal: int) -> list[tuple[int, in
 
 
 def growth(curve: list[tuple[int, int]]) -> int:
-    """Bytes above the first look after a tenth."""
-    warm = curve[LOOKS // 10 :]
-    return max(used for _, used in warm) - warm[0][1]
+    """The greatest rise, in bytes, between two looks after a tenth. (The system may take back
+    pages meanwhile: then what counts is the rise from there.)"""
+    most, lowest = 0, curve[LOOKS // 10][1]
+    for _, used in curve[LOOKS // 10 :]:
+        most, lowest = max(most, used - lowest), min(lowest, used)
+    return most
 
 
 def compile_at_once() -> list[str]:

@@ -50,6 +50,7 @@ def test_every_clause_has_a_mutant_and_each_has_its_one_place() -> None:
     assert len({mutant.what for mutant in mutants.MUTANTS}) == len(mutants.MUTANTS)
 
 
+@pytest.mark.slow
 def test_both_nets_catch_a_changed_rule_and_let_the_true_rules_pass(tmp_path: Path) -> None:
     rules = mutants.copy_of_project(tmp_path)
     source = rules.read_text(encoding="utf-8")
