@@ -439,6 +439,8 @@ class Log:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Log:
+        if self.path.exists() and not self.path.is_file():  # a device may have no end
+            raise ValueError(f"{self.path} is no file; name a new one or a log to resume")
         first = (json.dumps(self.header) + "\n").encode()
         data = self.path.read_bytes() if self.path.exists() else b""
         if first.startswith(data):  # new, empty, or cut off in the header
@@ -454,15 +456,19 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         assert self._file is not None
-        self._file.close()
+        with contextlib.suppress(OSError):  # what did not go to a full disk goes there no better
+            self._file.close()
 
     def append(self, block: Block) -> None:
         self._write(block.line().encode())
 
     def _write(self, line: bytes) -> None:
         assert self._file is not None
-        self._file.write(line)
-        self._file.flush()
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:  # a full disk
+            raise type(error)(error.errno, error.strerror, os.fspath(self.path)) from None
 
     def _read(self, lines: list[str]) -> None:
         try:
