@@ -102,7 +102,7 @@ def test_two_processes_that_compile_at_once_do_not_disturb_each_other() -> None:
 def test_killed_arenas_go_on_from_whole_lines(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    fewer = ["3000" if word == "20000" else word for word in kill.ARENA]
+    fewer = ["600" if word == "20000" else word for word in kill.ARENA]
     monkeypatch.setattr(kill, "ARENA", fewer)  # the kills come at random parts of the time it takes
     table = kill.kill_arena(tmp_path, 3, random.Random(1), 1)
     assert not table.faults and table.kills == 3 and table.equal == table.finished > 0
