@@ -7,14 +7,15 @@ from typing import Any
 
 import numpy as np
 import pytest
+from positions import position
 
 from oxx_env import engine
 from oxx_env.arena import play
 from oxx_env.bots import BotSpecError, make
 from oxx_env.bots import policy_search as ps
 from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import CheckpointError
-from oxx_env.rules import ACTIONS, CARD_PHASE, PASS, RULE_SETS
+from oxx_env.checkpoint import CheckpointError, load_checkpoint
+from oxx_env.rules import ACTIONS, CARD_PHASE, OVER, PASS, RULE_SETS
 from oxx_env.views import View
 
 DECKS = engine.stack_decks(["balanced"])
@@ -100,6 +101,37 @@ def test_an_opinion_counts_for_less_the_more_deals_were_tried() -> None:
     tally[0, ps.DEALS] = 8
     assert ps.worth(tally, 0, 8.0) == -1 * ps.PRIOR_POINTS
     assert ps.worth(tally, 0, 0.0) == 0
+
+
+def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:
+    """In `positive` hands can differ; what others are forced to pick does not show in a view."""
+    table = position(
+        "positive",
+        """
+        row 0   10b
+        row 1   20r
+        row 2   30g
+        row 3   40k
+        row 4   50y
+        seat 0  60b 61r
+        seat 1  70g
+        seat 2  80k
+        """,
+    )
+    view = View.of(table.games, table.decks, 0)
+    assert view.legal == [0, 1] and view.to_dict()["hand_sizes"] == [2, 1, 1]
+    bot: Any = make("search:quick:2")
+    assert bot.act(view, np.random.default_rng(0)) in view.legal
+    assert [told.action for told in bot.evaluate(view, np.random.default_rng(0))] == [0, 1]
+
+
+def test_play_outs_stay_within_their_game_of_a_match() -> None:
+    network, picks = ps.seated(load_checkpoint("swift")[0], 12), ps.tools()[2]
+    games = engine.new_games([5], DECKS, 3)
+    games["match_games"] = 3
+    ps.play_on(games[0], DECKS[0], 1000, network, picks)
+    assert games["phase"][0] == OVER and games["match_game"][0] == 1
+    assert games["round"][0] == 20 and not games["match_points"].any()
 
 
 def test_play_outs_end_with_the_hand() -> None:

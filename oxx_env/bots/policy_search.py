@@ -46,11 +46,12 @@ from oxx_env.rules import (
     NUMBERS,
     OVER,
     PASS,
+    WAITING,
     act,
-    advance,
     decides,
     legal_actions,
     next_random,
+    tick,
 )
 from oxx_env.views import View, hide
 
@@ -126,11 +127,22 @@ def pick_for_others(game, deck, seat, network, sample, picks):
     """Card phase: every seat but one (-1: every seat) picks a card, none seeing another's."""
     for other in range(np.int64(game["players"])):
         picks[other] = PASS
-        if other != seat and decides(game, other):
+        if other == seat:
+            continue
+        if game["hand_sizes"][other] == 1:  # it plays itself, but a view does not show that
+            picks[other] = 0
+        elif decides(game, other):
             picks[other] = network_action(game, deck, other, network, sample)
     for other in range(np.int64(game["players"])):
         if picks[other] != PASS:
             act(game, deck, other, picks[other])
+
+
+@kernel
+def run_on(game, deck):
+    """`advance` within the game: the next one of a match is not dealt."""
+    while game["phase"] != OVER and tick(game, deck) != WAITING:
+        pass
 
 
 @kernel
@@ -142,7 +154,7 @@ def play_on(game, deck, until, network, picks):
         else:
             seat = np.int64(game["revealed_by"][game["placed"]])
             act(game, deck, seat, network_action(game, deck, seat, network, False))
-        advance(game, deck)
+        run_on(game, deck)
 
 
 # --- the search ---------------------------------------------------------------------------------
@@ -197,7 +209,7 @@ def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
                 games[1] = games[0]
                 game = games[1]
                 act(game, deck, seat, action)
-                advance(game, deck)
+                run_on(game, deck)
                 play_on(game, deck, until, player, picks)
                 play_out(game, deck, GREEDY, end - np.int64(game["round"]))
                 tally[action, DEALS] += 1
