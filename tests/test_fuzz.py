@@ -3,7 +3,6 @@
 
 from __future__ import annotations
 
-import contextlib
 import io
 import json
 import os
@@ -207,6 +206,9 @@ def test_a_state_names_no_file_outside_of_itself(tmp_path: Path) -> None:
     data = io.BytesIO(fuzz._npz(arrays()))
     with zipfile.ZipFile(data, "a") as file:
         file.writestr("../../escaped.npy", b"x")
-    with contextlib.suppress(ValueError):  # refused or left out; no other error
+    resume(fuzz._npz(arrays()))  # its folder is there
+    before = sorted(os.listdir(fuzz.folder()))
+    with pytest.raises(ValueError, match="no state of this run"):
         resume(data.getvalue())
+    assert sorted(os.listdir(fuzz.folder())) == before
     assert not list(fuzz.folder().parent.glob("**/escaped*"))

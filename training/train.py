@@ -278,8 +278,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
         packed = [i.filename for i in file.infolist() if i.compress_type != zipfile.ZIP_STORED]
         if packed:
             raise ValueError(f"{packed[0]} is compressed")
-    with np.load(path, allow_pickle=False) as arrays:
-        return {name: arrays[name] for name in arrays.files}
+    with np.load(path, allow_pickle=False) as file:
+        arrays = {name: file[name] for name in file.files}
+    for name, array in arrays.items():
+        if not isinstance(array, np.ndarray):  # numpy gives the bytes of what it did not write
+            raise ValueError(f"{name} is no array")
+    return arrays
 
 
 def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
