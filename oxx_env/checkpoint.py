@@ -20,7 +20,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
-from oxx_env.files import open_whole
+from oxx_env.files import open_whole, read_bounded
 from oxx_env.foresight import FORESIGHT_VERSION, INPUT
 from oxx_env.forward import layers, weight_count
 from oxx_env.observe import OBSERVATION_VERSION
@@ -136,15 +136,11 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def _read(path: Path, limit: int) -> bytes:
     try:
-        if path.exists() and not path.is_file():  # a pipe would be waited for, a device never end
-            raise CheckpointError(f"{path}: is no file")
-        with open(path, "rb") as file:
-            data = file.read(limit + 1)
+        return read_bounded(path, limit)
     except OSError as error:
         raise CheckpointError(f"{path}: {error.strerror}") from error
-    if len(data) > limit:
-        raise CheckpointError(f"{path}: larger than {limit} bytes")
-    return data
+    except ValueError as error:
+        raise CheckpointError(f"{path}: {error}") from error
 
 
 def _read_config(path: Path) -> dict[str, Any]:

@@ -60,6 +60,17 @@ def read_bounded(path: str | os.PathLike[str], most: int = 1 << 20) -> bytes:
     return data
 
 
+def replace_between(page: str | os.PathLike[str], begin: str, end: str, text: str) -> None:
+    """Put a text, with an empty line around it, between two marks of a page. Raises ValueError
+    where one is missing, OSError."""
+    before, first, rest = Path(page).read_text(encoding="utf-8").partition(begin)
+    _, second, after = rest.partition(end)
+    if not first or not second:
+        raise ValueError(f"{page} lacks the marks {begin} and {end}")
+    with open_whole(page) as file:
+        file.write(f"{before}{begin}\n\n{text}\n\n{end}{after}")
+
+
 def remove_unfinished(folder: str | os.PathLike[str]) -> None:
     """Remove what `open_whole` had not finished in a folder, and below, when its process was
     killed. Nobody may be writing there."""

@@ -475,6 +475,19 @@ def softmax(logits, legal, temperature, out):
         out[action] /= total
 
 
+@kernel
+def drawn(probabilities, legal, uniform):
+    """A legal action (set of bits) by its probability; `uniform` float32 in [0, 1]."""
+    action = PASS
+    for candidate in range(ACTIONS):
+        if legal >> candidate & 1:
+            action = candidate
+            uniform -= probabilities[candidate]
+            if uniform < 0:
+                break
+    return action
+
+
 def score(weights: NDArray[np.float32], observations: Any) -> tuple[Any, Any]:
     """Logits [N, ACTIONS] and values [N] of inputs [N, INPUT] (or one, [INPUT])."""
     observations = np.ascontiguousarray(observations, np.float32)

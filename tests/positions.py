@@ -17,12 +17,13 @@ seat's cards those before the bar are its hand, those behind it its draw pile, n
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxx_env import engine, rules
+from oxx_env.views import View
 
 LETTERS = "bygrkw"
 BARONS = (52, 104)
@@ -245,3 +246,23 @@ def position(rule_set: str, drawing: str) -> Table:
         game["hand_sizes"][seat] = len(hand)
     rules.start_round(game)
     return table
+
+
+def decisions(
+    decks: Any, players: int, rule_set: str, games: int, choose: Callable[..., Any]
+) -> list[tuple[View, Any]]:
+    """Every decision of some games: the decider's view, and the full GAME [1].
+
+    choose  plays, e.g. `engine.random_actions`
+    """
+    found = []
+    batch = engine.new_games(range(games), decks, players, rule_set)
+    who: Any = np.zeros(10 * games, engine.PENDING)
+    while n := engine.pending(batch, who):
+        for i in range(n):
+            full = batch[who["game"][i]][None].copy()
+            found.append((View.of(full, decks, int(who["seat"][i])), full))
+        actions = np.zeros(n, np.int64)
+        choose(batch, decks, who, n, actions)
+        engine.step(batch, decks, who, n, actions, False)
+    return found

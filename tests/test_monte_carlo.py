@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from positions import decisions
 
 from oxx_env import engine
 from oxx_env.bots import make
@@ -31,17 +32,7 @@ CASES = [(players, rules) for players in (2, 4, 10) for rules in RULE_SETS]
 
 def positions(players: int, rules: str, games: int) -> list[tuple[View, np.ndarray]]:
     """Every decision of some random games: the decider's view, and the full GAME [1]."""
-    found = []
-    batch = engine.new_games(range(games), DECKS, players, rules)
-    who: Any = np.zeros(10 * games, engine.PENDING)
-    while n := engine.pending(batch, who):
-        for i in range(n):
-            full = batch[who["game"][i]][None].copy()
-            found.append((View.of(full, DECKS, int(who["seat"][i])), full))
-        actions = np.zeros(n, np.int64)
-        engine.random_actions(batch, DECKS, who, n, actions)
-        engine.step(batch, DECKS, who, n, actions, False)
-    return found
+    return decisions(DECKS, players, rules, games, engine.random_actions)
 
 
 def pile(game: Any, seat: int) -> list[int]:

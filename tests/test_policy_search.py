@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
-from positions import position
+from positions import decisions, position
 
 from oxx_env import engine
 from oxx_env.arena import play
@@ -23,17 +23,11 @@ DECKS = engine.stack_decks(["balanced"])
 
 def positions(players: int, rules: str, games: int, every: int) -> list[tuple[View, Any]]:
     """Some decisions of games by `greedy`: the decider's view, and the full GAME [1]."""
-    found = []
-    batch = engine.new_games(range(games), DECKS, players, rules)
-    who: Any = np.zeros(10 * games, engine.PENDING)
-    while n := engine.pending(batch, who):
-        for i in range(n):
-            full = batch[who["game"][i]][None].copy()
-            found.append((View.of(full, DECKS, int(who["seat"][i])), full))
-        actions = np.zeros(n, np.int64)
-        engine.policy_actions(batch, DECKS, who, n, engine.GREEDY, actions)
-        engine.step(batch, DECKS, who, n, actions, False)
-    return found[::every]
+
+    def greedily(games: Any, decks: Any, who: Any, n: int, actions: Any) -> None:
+        engine.policy_actions(games, decks, who, n, engine.GREEDY, actions)
+
+    return decisions(DECKS, players, rules, games, greedily)[::every]
 
 
 @pytest.mark.parametrize("rules", RULE_SETS)

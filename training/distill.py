@@ -193,7 +193,7 @@ def generate(config: Config, number: int) -> Data:
         np.array([kinds[k][1] for k in kind]),
         rng.integers(0, len(decks), count),
     )
-    thinkers = _thinkers(config)
+    thinkers = _thinker(config), _thinker(config)
     who, n = np.zeros(10 * count, PENDING), 0
     # Games start together: play each on for a random while, so that all rounds occur.
     actions = np.zeros(10 * count, np.int64)
@@ -240,25 +240,15 @@ def generate(config: Config, number: int) -> Data:
     )
 
 
-def _thinkers(config: Config) -> list[Thinker]:
-    """The search, once for each core."""
-    deals = config.determinisations
-    if config.teacher == "mc":
+def _thinker(config: Config) -> Thinker:
+    """The search; one for each thread, since it has memory of its own."""
+    if config.teacher != "mc":
+        return PolicySearch(config.teacher, str(config.determinisations)).values
 
-        def ask_mc(games: Any, decks: Any, who: Any, values: Any) -> None:
-            mc_values(games, decks, who, len(who), deals, config.horizon, values)
+    def think(games: Any, decks: Any, who: Any, values: Any) -> None:
+        mc_values(games, decks, who, len(who), config.determinisations, config.horizon, values)
 
-        return [ask_mc, ask_mc]
-
-    def thinker() -> Thinker:
-        search = PolicySearch(config.teacher, str(deals))
-
-        def ask(games: Any, decks: Any, who: Any, values: Any) -> None:
-            search.values(games, decks, who, values)
-
-        return ask
-
-    return [thinker(), thinker()]
+    return think
 
 
 def _greedy(games: Any, decks: Any, who: Any, n: int, actions: Any) -> None:

@@ -24,7 +24,8 @@ if __name__ == "__main__":  # `python training/equal_time.py` puts this file's f
 import tyro
 
 from oxx_env import arena
-from oxx_env.checkpoint import checksum, write_atomically
+from oxx_env.checkpoint import checksum
+from oxx_env.files import replace_between
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
 from training.evaluate import entry
 from training.rows import Rows
@@ -88,8 +89,8 @@ def line_ups(options: Options) -> list[tuple[str, str, str, str, int, float]]:
     return found
 
 
-def measure(options: Options) -> None:
-    """Play what is not in the file yet. Raises ValueError, OSError."""
+def measure(options: Options) -> Rows:
+    """Play what is not in the file yet; all finished rows. Raises ValueError, OSError."""
     kept = rows_of(options)
     for bot, against, spec, other, players, ms in line_ups(options):
         name = f"{players} players, {ms:g} ms, {bot} among {against}"
@@ -112,6 +113,7 @@ def measure(options: Options) -> None:
                 "ms_per_decision": {bot: took[spec], against: took[other]},
             },
         )
+    return kept
 
 
 def rows_of(options: Options) -> Rows:
@@ -193,13 +195,8 @@ def write(options: Options, folder: Path) -> str:
     if not rows:
         raise ValueError(f"{options.out} has no finished rows; run without --write first")
     text = table(rows)
-    page = folder / "strength.md"
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} lacks the marks {BEGIN} and {END}")
+    replace_between(folder / "strength.md", BEGIN, END, text)
     draw(rows, folder / "images" / "equal-time.png")
-    write_atomically(page, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
     return text
 
 
@@ -210,8 +207,7 @@ def main(argv: list[str]) -> int:
         if options.write is not None:
             print(write(options, options.write))
             return 0
-        measure(options)
-        print(table(list(rows_of(options).done.values())))
+        print(table(list(measure(options).done.values())))
     except (ValueError, OSError) as error:
         print(f"equal_time.py: {error}", file=sys.stderr)
         return 2

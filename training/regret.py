@@ -27,8 +27,9 @@ from tqdm import tqdm
 
 from oxx_env import bots
 from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import checksum, load_checkpoint, write_atomically
-from oxx_env.engine import PENDING, new_games, pending, rule_flags, stack_decks, step
+from oxx_env.checkpoint import checksum, load_checkpoint
+from oxx_env.engine import PENDING, masks, new_games, pending, rule_flags, stack_decks, step
+from oxx_env.files import replace_between
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.notation import to_text
@@ -80,15 +81,14 @@ def sample(options: Options) -> tuple[NDArray[np.void], NDArray[np.void], NDArra
         count = 64
         games = new_games(rng.integers(0, 2**53, count), decks, players, flags)
         who = np.zeros(count * MAX_PLAYERS, PENDING)
+        legal = np.zeros((len(who), ACTIONS), np.int8)
         kept: list[tuple[Any, Any]] = []
         while n := int(pending(games, who)):
             seen = np.empty((n, INPUT), np.float32)
             encode_inputs(games, decks, who, n, seen)
             logits, _ = score(weights, seen)
-            legal = np.array(
-                [_legal(games, decks, who[i]) for i in range(n)]
-            )  # a few thousand decisions
-            actions = np.where(legal, logits, -np.inf).argmax(axis=1)
+            masks(games, decks, who, n, legal)
+            actions = np.where(legal[:n] > 0, logits, -np.inf).argmax(axis=1)
             kept += [(games[who["game"][i]].copy(), who["seat"][i]) for i in range(n)]
             step(games, decks, who, n, actions, False)
         for index in rng.choice(len(kept), each, replace=len(kept) < each):
@@ -97,11 +97,6 @@ def sample(options: Options) -> tuple[NDArray[np.void], NDArray[np.void], NDArra
     order = rng.permutation(len(found))[: options.positions]
     games = np.array(found, games.dtype)[order]
     return games, decks, np.array(seats, np.uint8)[order]
-
-
-def _legal(games: NDArray[np.void], decks: NDArray[np.void], one: Any) -> NDArray[np.bool_]:
-    view = View.of(games[one["game"]][None], decks, int(one["seat"]))
-    return np.isin(np.arange(ACTIONS), view.legal)
 
 
 def measure(options: Options) -> tuple[Any, Any, Rows]:
@@ -239,12 +234,7 @@ def _named(view: View, action: int) -> str:
 
 def write(folder: Path, text: str) -> None:
     """Put the result between the marks of `strength.md`. Raises ValueError, OSError."""
-    page = folder / "strength.md"
-    before, begin, rest = page.read_text().partition(BEGIN)
-    _, end, after = rest.partition(END)
-    if not begin or not end:
-        raise ValueError(f"{page} lacks the marks {BEGIN} and {END}")
-    write_atomically(page, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+    replace_between(folder / "strength.md", BEGIN, END, text)
 
 
 def main(argv: list[str]) -> int:

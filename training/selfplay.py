@@ -27,7 +27,7 @@ from oxx_env.engine import (
     stack_decks,
 )
 from oxx_env.foresight import INPUT, encode_input, scratch
-from oxx_env.forward import best_action, forward, softmax, workspace
+from oxx_env.forward import best_action, drawn, forward, softmax, workspace
 from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
@@ -263,14 +263,7 @@ def collect(
                 value = forward(weights[who], hidden, out, work, logits)
                 legal = legal_actions(game, deck, seat)
                 softmax(logits, legal, np.float32(1), probs)
-                draw = uniform(streams[g])
-                action = -1
-                for candidate in range(ACTIONS):
-                    if legal >> candidate & 1:
-                        action = candidate
-                        draw -= probs[candidate]
-                        if draw < 0:
-                            break
+                action = drawn(probs, legal, uniform(streams[g]))
                 picked[seat] = action
                 if who != LEARNER:
                     continue

@@ -212,15 +212,22 @@ def mc_values(games, decks, who, n, determinisations, horizon, values):
 
 
 @kernel
+def look(game, seat, views):
+    """What the seat knows of a full record into `views` GAME [1], whose stream is drawn from the
+    record's own."""
+    views[0] = game
+    hide(views[0], seat)
+    views[0]["rng"] = next_random(game)
+
+
+@kernel
 def value_actions(game, deck, seat, determinisations, horizon, work, unseen, sums):
     """`search` for one seat of a full record, whose stream moves on by one number.
 
     Scratch: `work` GAME [3], `unseen` uint8 [NUMBERS]; written: `sums` float64 [ACTIONS, TALLIES].
     """
-    work[2] = game
+    look(game, seat, work[2:])
     view = work[2]
-    hide(view, seat)
-    view["rng"] = next_random(game)
     count = list_unseen(view, unseen)
     sums[:] = 0.0
     search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)

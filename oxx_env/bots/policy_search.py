@@ -28,6 +28,7 @@ from oxx_env.bots.monte_carlo import (
     ActionValue,
     deal_hidden,
     list_unseen,
+    look,
     parse_budget,
     relative_points,
     victory_share,
@@ -35,7 +36,7 @@ from oxx_env.bots.monte_carlo import (
 from oxx_env.checkpoint import load_checkpoint
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.foresight import INPUT, encode_input, scratch
-from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
+from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
 from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
@@ -53,7 +54,7 @@ from oxx_env.rules import (
     next_random,
     tick,
 )
-from oxx_env.views import View, hide
+from oxx_env.views import View
 
 PLAYER = "swift"  # whose network plays out
 UNSEEN_LOOKED_AT = 16  # unseen cards that stand for all in its foresight
@@ -96,20 +97,6 @@ def tools() -> tuple[Any, ...]:
 
 
 @kernel
-def drawn(probabilities, legal, game):
-    """A legal action by its probability, by the game's own stream."""
-    uniform = np.float32(next_random(game) >> _11) * np.float32(2.0**-53)
-    action = PASS
-    for candidate in range(ACTIONS):
-        if legal >> candidate & 1:
-            action = candidate
-            uniform -= probabilities[candidate]
-            if uniform < 0:
-                break
-    return action
-
-
-@kernel
 def network_action(game, deck, seat, network, sample):
     """The network's action for a seat that decides: the best, or one by its probability."""
     weights, hidden, sight, obs, layers, logits, probabilities = network
@@ -119,7 +106,8 @@ def network_action(game, deck, seat, network, sample):
     if not sample:
         return best_action(logits, legal)
     softmax(logits, legal, np.float32(1), probabilities)
-    return drawn(probabilities, legal, game)
+    uniform = np.float32(next_random(game) >> _11) * np.float32(2.0**-53)
+    return drawn(probabilities, legal, uniform)
 
 
 @kernel
@@ -299,9 +287,7 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
         game = games[who[i]["game"]]
         deck = decks[game["deck"]]
         seat = np.int64(who[i]["seat"])
-        memory[0][2] = game
-        hide(view, seat)
-        view["rng"] = next_random(game)
+        look(game, seat, memory[0][2:])
         legal = begin(view, deck, seat, guide, tally)
         depth = rounds[np.int64(game["players"])]
         chosen = halve(view, deck, seat, deals, depth, prior, player, memory, tally)
@@ -323,9 +309,7 @@ def even_values(games, decks, who, n, deals, rounds, player, memory, values):
         game = games[who[i]["game"]]
         deck = decks[game["deck"]]
         seat = np.int64(who[i]["seat"])
-        memory[0][2] = game
-        hide(view, seat)
-        view["rng"] = next_random(game)
+        look(game, seat, memory[0][2:])
         tally[:] = 0.0
         legal = legal_actions(view, deck, seat)
         depth = rounds[np.int64(game["players"])]
@@ -388,7 +372,7 @@ class PolicySearch:
         legal = view.legal
         if len(legal) == 1:
             return legal[0]
-        views, depth = self._begin(view, rng)
+        views, alive, depth = self._begin(view, rng)
         if not self.seconds:
             return int(
                 _halve(
@@ -396,7 +380,6 @@ class PolicySearch:
                     self._memory, self._tally,
                 )
             )  # fmt: skip
-        alive = sum(1 << action for action in legal)
         stages = int(stages_of(len(legal)))
         for stage in range(stages):
             until = start + self.seconds * (stage + 1) / stages
@@ -414,8 +397,7 @@ class PolicySearch:
         legal = view.legal
         if legal == [PASS]:
             return []
-        views, depth = self._begin(view, rng)
-        alive = sum(1 << action for action in legal)
+        views, alive, depth = self._begin(view, rng)
         if self.seconds:
             self._try_until(views, view, alive, depth, start + self.seconds, on=True)
         else:
@@ -457,12 +439,13 @@ class PolicySearch:
             games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
         )
 
-    def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int]:
-        """The view with a random stream, and the rounds to play by the network."""
+    def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int, int]:
+        """The view with a random stream, the legal actions (a set), and the rounds to play by the
+        network."""
         views = view.games.copy()
         views["rng"] = rng.integers(2**64, dtype=np.uint64)
-        _begin(views, view.decks, view.seat, self._guide, self._tally)
-        return views, int(self.rounds[int(views[0]["players"])])
+        legal = int(_begin(views, view.decks, view.seat, self._guide, self._tally))
+        return views, legal, int(self.rounds[int(views[0]["players"])])
 
     def _try(
         self, views: NDArray[np.void], view: View, n: int, alive: int, depth: int, on: bool = False
@@ -510,12 +493,11 @@ class PolicySearch:
         """Compile before the clock runs: a budget is for thinking."""
         decks = stack_decks(["balanced"])
         view = View.of(new_games([0], decks, 2), decks, 0)
-        budget = self.deals, self.seconds
-        self.deals, self.seconds = 2, 0.0
+        seconds, self.seconds = self.seconds, 1e-9  # one deal each, by the same way as later
         self.act(view, np.random.default_rng(0))
         self.evaluate(view, np.random.default_rng(0))
-        better_half(3, self._tally, self.prior)
-        self.deals, self.seconds = budget
+        self.seconds = seconds
+        self._pace.clear()  # compiling is not what a deal takes
 
 
 def _rounds(option: str | None, spec: str) -> NDArray[np.int64]:
