@@ -2,6 +2,9 @@
 #   make train   train an agent from nothing (preset quick) and say how to play it
 #   make test    linter, types, all tests
 #   make docs    build the documentation into site/
+#   make verify  a million random games and the counts of placements, kernel against reference
+#   make minimal the core's tests with the oldest versions that pyproject.toml allows
+#   make audit   known weaknesses of what is installed (asks the package index)
 #   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
 # They create .venv when it is missing, and install again only when pyproject.toml changed.
@@ -14,8 +17,11 @@ STAMP  := $(VENV)/installed
 BENCH  ?= .venv-bench
 BROWSER := $(VENV)/browser
 DOCS   := $(VENV)/docs
+# The tests that need nothing but the core.
+MINIMAL := $(patsubst %,tests/test_%.py,rules records cards parallel aec single signature hidden \
+  notation bots)
 
-.PHONY: bench train test test-fast lint install docs screenshots clean
+.PHONY: bench train test test-fast verify minimal audit lint install docs screenshots clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
@@ -25,6 +31,21 @@ test: lint $(BROWSER) $(DOCS)
 
 test-fast: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+
+verify: $(STAMP)
+	$(BIN)/python -m reliability.verify --games 1000000 --workers 2
+	$(BIN)/python -m reliability.counts
+
+minimal:
+	test -x .venv-minimal/bin/python || $(PYTHON) -m venv .venv-minimal
+	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -r reliability/minimal.txt pytest pytest-timeout hypothesis
+	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider $(MINIMAL)
+
+audit: $(STAMP)
+	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
+	.venv-audit/bin/python -m pip install --quiet --disable-pip-version-check pip-audit
+	.venv-audit/bin/pip-audit --path $(VENV)/lib/python3.*/site-packages --skip-editable
 
 lint: $(STAMP)
 	$(BIN)/ruff check .

@@ -14,7 +14,8 @@
     cli            the command `oxx`
 
 Importing the package registers `oxx/baron-oxx-v0` with PettingZoo and `oxx_env/BaronOxx-v0` with
-Gymnasium, and compiles and loads nothing: modules come when they are first used.
+Gymnasium, whether these were imported before or are afterwards. It compiles and loads nothing:
+modules come when they are first used.
 """
 
 from __future__ import annotations
@@ -22,8 +23,7 @@ from __future__ import annotations
 import importlib
 from typing import Any
 
-import gymnasium
-import pettingzoo
+from oxx_env.imports import when_imported
 
 __version__ = "0.1.0"
 
@@ -69,12 +69,22 @@ def __dir__() -> list[str]:
     return sorted({*globals(), *_MODULES})
 
 
-def _register() -> None:
+def _register_with_gymnasium() -> None:
+    import gymnasium
+
     if GYMNASIUM_ID not in gymnasium.registry:  # reloading the package warns otherwise
         gymnasium.register(GYMNASIUM_ID, entry_point="oxx_env.envs.single:BaronOxxSingle")
+
+
+def _register_with_pettingzoo() -> None:
+    import pettingzoo
+
+    if PETTINGZOO_ID not in pettingzoo.parallel_registry:
         module = "oxx_env.baron_oxx_v0"
         pettingzoo.register("parallel", PETTINGZOO_ID, entry_point=f"{module}:parallel_env")
         pettingzoo.register("aec", PETTINGZOO_ID, entry_point=f"{module}:env")
 
 
-_register()
+# Bots, the arena and search need neither: to load both takes longer than numpy.
+when_imported("gymnasium", _register_with_gymnasium)
+when_imported("pettingzoo", _register_with_pettingzoo)

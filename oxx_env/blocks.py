@@ -18,8 +18,7 @@ import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
-from concurrent.futures import Future, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
+from concurrent import futures
 from dataclasses import dataclass
 from multiprocessing import get_context
 from pathlib import Path
@@ -306,7 +305,7 @@ class Crew:
         self._block_seconds = _PART_SECONDS  # at first, parts of one block
         self._here = Player(setup)  # also finds out about wrong specifications before all else
         self.cheats = any(bot.needs_state for bot in self._here.bots)
-        self._pool: ProcessPoolExecutor | None = None
+        self._pool: futures.ProcessPoolExecutor | None = None
 
     def play(self, jobs: Iterator[Job]) -> Iterator[list[Block]]:
         if self.workers == 1:
@@ -320,7 +319,7 @@ class Crew:
                     block = self._here.block(*job)
                 yield [block]
                 break
-        running: deque[Future[list[Block]]] = deque()
+        running: deque[futures.Future[list[Block]]] = deque()
         try:
             while True:
                 while len(running) < 3 * self.workers:
@@ -333,17 +332,19 @@ class Crew:
                 blocks = running.popleft().result()
                 self._block_seconds = sum(block.wall for block in blocks) / len(blocks)
                 yield blocks
-        except BrokenProcessPool as error:
+        except futures.BrokenExecutor as error:
             message = "a worker process died; is there enough memory? --workers 1 needs none"
             raise RuntimeError(message) from error
 
     def _part(self) -> int:
         return max(1, min(64, int(_PART_SECONDS / max(self._block_seconds, 1e-6))))
 
-    def _submit(self, part: list[Job]) -> Future[list[Block]]:
+    def _submit(self, part: list[Job]) -> futures.Future[list[Block]]:
         if self._pool is None:
             context = get_context("spawn")
-            self._pool = ProcessPoolExecutor(self.workers, context, _start_worker, (self.setup,))
+            self._pool = futures.ProcessPoolExecutor(
+                self.workers, context, _start_worker, (self.setup,)
+            )
         with _quiet_start():  # processes start as work comes in
             return self._pool.submit(_work, part)
 
@@ -438,6 +439,8 @@ class Log:
         self._file: IO[bytes] | None = None
 
     def __enter__(self) -> Log:
+        if self.path.exists() and not self.path.is_file():  # a device may have no end
+            raise ValueError(f"{self.path} is no file; name a new one or a log to resume")
         first = (json.dumps(self.header) + "\n").encode()
         data = self.path.read_bytes() if self.path.exists() else b""
         if first.startswith(data):  # new, empty, or cut off in the header
@@ -453,15 +456,19 @@ class Log:
 
     def __exit__(self, *_: object) -> None:
         assert self._file is not None
-        self._file.close()
+        with contextlib.suppress(OSError):  # what did not go to a full disk goes there no better
+            self._file.close()
 
     def append(self, block: Block) -> None:
         self._write(block.line().encode())
 
     def _write(self, line: bytes) -> None:
         assert self._file is not None
-        self._file.write(line)
-        self._file.flush()
+        try:
+            self._file.write(line)
+            self._file.flush()
+        except OSError as error:  # a full disk
+            raise type(error)(error.errno, error.strerror, os.fspath(self.path)) from None
 
     def _read(self, lines: list[str]) -> None:
         try:

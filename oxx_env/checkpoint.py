@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -89,7 +90,7 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     ):
         if config.get(key) != want:
             raise CheckpointError(
-                f"{folder / CONFIG}: {key} is {config.get(key)!r};"
+                f"{folder / CONFIG}: {key} is {_short(repr(config.get(key)))};"
                 f" this version of oxx_env plays {want!r}"
             )
     if config.get("sha256") != hashlib.sha256(data).hexdigest():
@@ -99,7 +100,7 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     if isinstance(hidden, bool) or not isinstance(hidden, int) or not 8 <= hidden <= 512:
         raise CheckpointError(
             f"{folder / CONFIG}: architecture.hidden must be a whole number from 8 to 512,"
-            f" not {hidden!r}"
+            f" not {_short(repr(hidden))}"
         )
     return _weights(folder / WEIGHTS, data, hidden), config
 
@@ -107,13 +108,19 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
 def find_checkpoint(spec: str | os.PathLike[str]) -> Path:
     """The folder of a checkpoint given as path or shipped name."""
     path = Path(spec)
-    if path.is_dir():
-        return path
     shipped = SHIPPED / str(spec)
-    if path.name == str(spec) and shipped.is_dir():
-        return shipped
+    with suppress(OSError):  # a name too long for a file
+        if path.is_dir():
+            return path
+        if path.name == str(spec) and shipped.is_dir():
+            return shipped
     names = ", ".join(sorted(p.parent.name for p in SHIPPED.glob(f"*/{CONFIG}"))) or "none"
-    raise CheckpointError(f"there is no checkpoint folder {str(spec)!r}; shipped ones: {names}")
+    raise CheckpointError(f"there is no checkpoint folder {_short(spec)!r}; shipped ones: {names}")
+
+
+def _short(spec: str | os.PathLike[str], limit: int = 200) -> str:
+    text = str(spec)
+    return text if len(text) <= limit else text[:limit] + "…"
 
 
 def checksum(spec: str | os.PathLike[str]) -> str:
@@ -129,6 +136,8 @@ def write_atomically(path: Path, data: bytes) -> None:
 
 def _read(path: Path, limit: int) -> bytes:
     try:
+        if path.exists() and not path.is_file():  # a pipe would be waited for, a device never end
+            raise CheckpointError(f"{path}: is no file")
         with open(path, "rb") as file:
             data = file.read(limit + 1)
     except OSError as error:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import secrets
 from collections.abc import Iterator
 from pathlib import Path
 from typing import IO, Any
+
+_BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_whole`
 
 
 @contextlib.contextmanager
@@ -36,7 +39,30 @@ def open_whole(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any
             file.flush()
             os.fsync(file.fileno())  # whole on the disk before it takes the old one's place
         os.replace(beside, path)
-    except BaseException:
+    except BaseException as error:
         with contextlib.suppress(OSError):
             os.unlink(beside)
+        if isinstance(error, OSError) and error.filename is None and error.errno is not None:
+            raise type(error)(error.errno, error.strerror, os.fspath(path)) from None  # disk full
         raise
+
+
+def read_bounded(path: str | os.PathLike[str], most: int = 1 << 20) -> bytes:
+    """A file's bytes. Raises ValueError for more than `most` and for what is no file (a device may
+    have no end, a pipe no writer), OSError for one that cannot be read."""
+    path = Path(path)
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise ValueError("is no file")
+    with open(path, "rb") as file:
+        data = file.read(most + 1)
+    if len(data) > most:
+        raise ValueError(f"larger than {most:,} bytes")
+    return data
+
+
+def remove_unfinished(folder: str | os.PathLike[str]) -> None:
+    """Remove what `open_whole` had not finished in a folder, and below, when its process was
+    killed. Nobody may be writing there."""
+    for path in Path(folder).rglob(".*"):
+        if _BESIDE.fullmatch(path.name) and path.is_file():
+            path.unlink()

@@ -353,7 +353,7 @@ def encode_inputs(
     out: NDArray[np.float32],
     most: int = NUMBERS,
 ) -> None:
-    """The inputs of the first `n` of `who` (PENDING) into `out` [N, INPUT]; `most` see `scratch`."""
+    """The inputs of the first `n` of `who` (PENDING) into `out` [N, INPUT]; `most`: `scratch`."""
     _encode_pending(games, decks, who, n, scratch(most), out)
 
 

@@ -181,7 +181,9 @@ def _add_rows(w, at, x, x_at, x_step, inputs, y, y_at, outputs):
             y4[j] = (y4[j] + a4 * vj) + b4 * wj
     for i in range(whole, inputs):
         for row in range(ROWS):
-            _add(w, at + i * outputs, x, x_at + row * x_step + i, 1, y, y_at + row * outputs, outputs)
+            _add(
+                w, at + i * outputs, x, x_at + row * x_step + i, 1, y, y_at + row * outputs, outputs
+            )
 
 
 @kernel
@@ -441,9 +443,7 @@ def forward(w, hidden, obs, work, logits):
         _add_rows(w, at_place_pair, work, s_pairs, hidden, hidden, work, s_pair, hidden)
         _relu(work, s_pair, ROWS * hidden)
         for row in range(ROWS):
-            logits[FIRST_ROW + row] = _score(
-                w, at_place_score, work, s_pair + row * hidden, hidden
-            )
+            logits[FIRST_ROW + row] = _score(w, at_place_score, work, s_pair + row * hidden, hidden)
 
     _bias(w, at_value, 4 * hidden, work, s_out, hidden)
     _add(w, at_value, work, s_value_in, 4 * hidden, work, s_out, hidden)

@@ -390,6 +390,18 @@ def overflowing_rows(game, deck, number):
 
 
 @kernel
+def overflow_flags(game, deck, number):
+    """R7, R8: a word whose byte r is 1 if the card would overflow row r."""
+    word = deck["cards"][number]
+    limits = row_limits(game)
+    flags = np.uint64(0)
+    for row in range(ROWS):
+        full = is_too_full(game["row_sums"][row] + word, limits)
+        flags |= np.uint64(full) << np.uint64(8 * row)
+    return flags
+
+
+@kernel
 def takes(game, deck, number, row):
     """R7-R9: does its player take the row first, if the card is placed there?"""
     return overflows(game, deck, number, row) | (not fits(game, deck, number, row))

@@ -17,7 +17,6 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -26,7 +25,7 @@ from numpy.typing import NDArray
 from oxx_env import cards
 from oxx_env.cards import NUMBERS
 from oxx_env.engine import check_players, rule_flags
-from oxx_env.files import open_whole
+from oxx_env.files import open_whole, read_bounded
 from oxx_env.records import Follower, is_int, short
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -224,7 +223,7 @@ class Tracker:
     def load(cls, path: str | os.PathLike[str]) -> Tracker:
         """Read what `save` wrote. Raises TrackError, or OSError for a file that cannot be read."""
         try:
-            data = json.loads(Path(path).read_text(encoding="utf-8"))
+            data = json.loads(read_bounded(path).decode("utf-8"))
         except (ValueError, RecursionError) as error:
             raise TrackError(f"{os.fspath(path)}: no JSON: {error}") from error
         try:

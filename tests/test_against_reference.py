@@ -24,6 +24,7 @@ def as_heads(deck: np.ndarray) -> Heads:
     return tuple(tuple(card) for card in deck.tolist())
 
 
+@pytest.mark.slow  # the odd decks below are the quick ones
 @pytest.mark.parametrize("rules", RULE_SETS)
 @pytest.mark.parametrize("players", TABLES)
 def test_shipped_decks_give_the_same_games(players: int, rules: str, tracer: Tracer) -> None:

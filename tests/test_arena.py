@@ -6,6 +6,7 @@ import contextlib
 import functools
 import json
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -619,17 +620,33 @@ def test_a_missing_extra_is_named_before_anything_is_played(
     assert "[train]" in err
 
 
-def test_without_rich_the_table_is_plain_text(
+def test_a_table_that_is_piped_on_is_plain_text_without_rich(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    for name in list(sys.modules):
-        if name == "rich" or name.startswith("rich."):
-            monkeypatch.setitem(sys.modules, name, None)
-    monkeypatch.setitem(sys.modules, "rich.box", None)
     from oxx_env.commands import _show
 
-    text = _show.table("title", ["bot", "points"], [["greedy", "1.5"], ["a", "10.25"]])
-    assert text == "title\n\nbot     points\ngreedy     1.5\na        10.25"
+    def shown() -> list[str]:
+        lines = _show.table("title", ["bot", "points"], [["greedy", "1.5"], ["a", "10.25"]])
+        return lines.splitlines()
+
+    plain = ["title", "", "bot      points", "─" * 15, "greedy      1.5", "a         10.25"]
+    monkeypatch.setitem(sys.modules, "rich.box", None)
+    assert shown() == plain
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert shown() == plain  # a terminal without rich
+
+
+def test_a_table_on_a_terminal_is_as_narrow_as_it(
+    capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
+    pytest.importorskip("rich")
+    from oxx_env.commands import _show
+
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    monkeypatch.setenv("COLUMNS", "40")
+    text = _show.table("title", ["bot", "points"], [["b" * 60, "1.5"]])
+    lines = [re.sub(r"\x1b\[[0-9;]*m", "", line) for line in text.splitlines()]
+    assert max(map(len, lines)) <= 40 and "".join(lines).count("b") == 61
 
 
 def test_places_of_the_arena_are_those_of_the_ratings() -> None:

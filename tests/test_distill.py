@@ -121,3 +121,14 @@ def test_a_network_learns_from_search_and_becomes_a_checkpoint(tmp_path: Path) -
 def _options(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     values = {k: tuple(v) if isinstance(v, list) else v for k, v in config["training"].items()}
     return {**values, "run_dir": folder}
+
+
+def test_the_search_of_a_policy_teaches_too(tmp_path: Path) -> None:
+    arguments = ["--run-dir", str(tmp_path), "--teacher", "quick", "--init", "quick"]
+    arguments += ["--decisions", "300", "--part", "300", "--determinisations", "1"]
+    arguments += ["--held-decisions", "100", "--held-determinisations", "1", "--epochs", "1"]
+    arguments += ["--random-decks", "2", "--players", "2", "--minibatch", "100"]
+    assert main(arguments) == 0
+    _, config = load_checkpoint(tmp_path / "checkpoint")
+    assert "search guided by the policy" in config["by"]
+    assert main([*arguments, "--teacher", "apprentice"]) == 2  # its data would be another's

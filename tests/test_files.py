@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env.files import open_whole
+from oxx_env.files import open_whole, read_bounded
 
 
 def write(path: Path, text: str) -> None:
@@ -83,3 +83,21 @@ def test_writing_a_file_leaves_the_umask_of_other_threads_alone(tmp_path: Path) 
     finally:
         os.umask(before)
     assert stat.S_IMODE((tmp_path / "b").stat().st_mode) == 0o600
+
+
+@pytest.mark.parametrize("device", ["/dev/zero", "/dev/full", "/dev/null"])
+def test_a_device_without_end_is_refused_unread(device: str) -> None:
+    with pytest.raises(ValueError, match="is no file"):
+        read_bounded(device)
+
+
+def test_a_file_is_read_up_to_its_bound(tmp_path: Path) -> None:
+    (tmp_path / "a").write_bytes(b"12345")
+    assert read_bounded(tmp_path / "a", 5) == b"12345"
+    with pytest.raises(ValueError, match="larger than 4 bytes"):
+        read_bounded(tmp_path / "a", 4)
+    with pytest.raises(FileNotFoundError):
+        read_bounded(tmp_path / "b")
+    os.mkfifo(tmp_path / "pipe")
+    with pytest.raises(ValueError, match="is no file"):
+        read_bounded(tmp_path / "pipe")

@@ -136,7 +136,8 @@ def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> Non
     """Numba's own cache would go on with the old one: its file of kernels has not changed."""
     package = tmp_path / "oxx_env"
     package.mkdir()
-    shutil.copy(jit.PACKAGE / "jit.py", package)
+    for name in ("jit.py", "imports.py"):
+        shutil.copy(jit.PACKAGE / name, package)
     (package / "__init__.py").touch()
     (package / "kernels.py").write_text(
         "from oxx_env.limits import LIMIT\nfrom oxx_env.jit import kernel\n\n\n"

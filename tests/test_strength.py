@@ -20,7 +20,7 @@ from training import ablate, evaluate, strength
         ("{", "is no JSON file"),
         ("[]", "holds no finished rows"),
         ('{"rows": {"2 players, base, balanced, greedy": {}}}', "holds no finished rows"),
-        ('{"rows": {}}', "the strength of another policy, seed or share"),
+        ('{"rows": {}}', "made with another sha256, seed, share"),
     ],
 )
 def test_a_file_of_rows_that_is_none_is_refused_and_left_alone(

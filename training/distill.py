@@ -1,13 +1,15 @@
-"""Learn from search: a network imitates Monte Carlo's values of each action.
+"""Learn from search: a network imitates a search's values of each action.
 
     python training/distill.py --run-dir runs/warm --decisions 200000
+    python training/distill.py --run-dir runs/round1 --teacher champion --init champion
 
-Games over the whole space (table sizes, rule sets, fresh decks) are played by Monte Carlo itself,
-now and then by the greedy or a random action, so that other positions occur as well. Every
-decision is kept as its full game record (compact, and encoded anew whenever the observation
-changes) with the value of each legal action. The network learns the softmax of these values, and
-to predict what the best action is worth. The data set is a function of the seed and the options; it
-is written to the run folder in parts, so that a stopped run goes on where it was.
+Games over the whole space (table sizes, rule sets, fresh decks) are played by the search itself
+(Monte Carlo, or `search` guided by a policy), now and then by the greedy or a random action, so
+that other positions occur as well. Every decision is kept as its full game record (compact, and
+encoded anew whenever the observation changes) with the value of each legal action. The network
+learns the softmax of these values, and to predict what the best action is worth. The data set is a
+function of the seed and the options; it is written to the run folder in parts, so that a stopped
+run goes on where it was.
 """
 
 from __future__ import annotations
@@ -17,6 +19,7 @@ import math
 import sys
 import time
 import zipfile
+from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -32,6 +35,7 @@ from tqdm import tqdm
 
 from oxx_env import cards
 from oxx_env.bots.monte_carlo import mc_values
+from oxx_env.bots.policy_search import PolicySearch
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.engine import (
     GREEDY,
@@ -60,6 +64,9 @@ from training.config import ABOVE_0, check_ranges, check_types, check_width
 from training.evaluate import commit, model_card
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
+
+# Values the actions of PENDING: games, decks, who, and values [N, ACTIONS] to be filled in.
+Thinker = Callable[[Any, Any, Any, Any], None]
 
 RANGES: dict[str, tuple[float, float]] = {
     "seed": (0, 2**32 - 1),
@@ -92,10 +99,12 @@ class Config:
     """Decisions to learn from."""
     part: int = 20_000
     """Decisions in one file of the data set."""
+    teacher: str = "mc"
+    """Whose values are learned: mc, or the checkpoint that guides a `search`."""
     determinisations: int = 60
-    """Deals tried for each decision."""
+    """Deals tried for each decision; of a `search`, for each action."""
     horizon: int = 4
-    """Rounds of a play-out."""
+    """Rounds of a play-out of Monte Carlo."""
     players: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
     """Table sizes, equally often among the decisions."""
     rules: tuple[str, ...] = RULE_SETS
@@ -139,6 +148,8 @@ class Config:
         for name in self.decks:
             cards.load_deck(name)
         check_width(self.hidden)
+        if self.teacher != "mc":
+            load_checkpoint(self.teacher)
 
 
 @dataclass
@@ -182,6 +193,7 @@ def generate(config: Config, number: int) -> Data:
         np.array([kinds[k][1] for k in kind]),
         rng.integers(0, len(decks), count),
     )
+    thinkers = _thinkers(config)
     who, n = np.zeros(10 * count, PENDING), 0
     # Games start together: play each on for a random while, so that all rounds occur.
     actions = np.zeros(10 * count, np.int64)
@@ -199,9 +211,7 @@ def generate(config: Config, number: int) -> Data:
 
         def think(part: slice, values: Any = values) -> None:
             mine = np.ascontiguousarray(who[part])
-            mc_values(
-                games, decks, mine, len(mine), config.determinisations, config.horizon, values[part]
-            )
+            thinkers[0 if part.start == 0 else 1](games, decks, mine, values[part])
 
         in_parts_by_game(think, who[:n])
         kept.append(
@@ -230,6 +240,27 @@ def generate(config: Config, number: int) -> Data:
     )
 
 
+def _thinkers(config: Config) -> list[Thinker]:
+    """The search, once for each core."""
+    deals = config.determinisations
+    if config.teacher == "mc":
+
+        def ask_mc(games: Any, decks: Any, who: Any, values: Any) -> None:
+            mc_values(games, decks, who, len(who), deals, config.horizon, values)
+
+        return [ask_mc, ask_mc]
+
+    def thinker() -> Thinker:
+        search = PolicySearch(config.teacher, str(deals))
+
+        def ask(games: Any, decks: Any, who: Any, values: Any) -> None:
+            search.values(games, decks, who, values)
+
+        return ask
+
+    return [thinker(), thinker()]
+
+
 def _greedy(games: Any, decks: Any, who: Any, n: int, actions: Any) -> None:
     policy_actions(games, decks, who, n, GREEDY, actions)
 
@@ -246,8 +277,9 @@ def in_parts_by_game(function: Any, who: NDArray[np.void]) -> None:
 def load_part(config: Config, number: int, kind: str = "part") -> Data:
     """A part from the run folder; made and written if it is not there."""
     path = config.run_dir / "data" / f"{kind}-{number:04d}.npz"
+    taught = [] if config.teacher == "mc" else [config.teacher, checksum(config.teacher)]
     wanted = json.dumps(
-        [config.seed, config.part, config.determinisations, config.horizon, config.players,
+        [*taught, config.seed, config.part, config.determinisations, config.horizon, config.players,
          config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
     )  # fmt: skip
     if path.exists():
@@ -392,9 +424,12 @@ def main(argv: list[str]) -> int:
             load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
         ]
         figures = imitate(net, config, parts, held)
+        by = "by imitating Monte Carlo search"
+        if config.teacher != "mc":
+            by = f"by imitating search guided by the policy with SHA-256 {checksum(config.teacher)}"
         facts = {
             "preset": "warm",
-            "by": "by imitating Monte Carlo search",
+            "by": by,
             "seed": config.seed,
             "decisions": config.decisions,
             "seconds": round(time.monotonic() - start, 1),

@@ -11,7 +11,6 @@ two cores; --share 0.1 plays a tenth of the games.
 from __future__ import annotations
 
 import functools
-import json
 import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -30,6 +29,7 @@ from oxx_env.checkpoint import checksum, find_checkpoint, load_checkpoint, write
 from oxx_env.rules import RULE_SETS, deck_cards
 from training.config import config_of
 from training.evaluate import entry, model_card, table
+from training.rows import Rows
 from training.selfplay import Collector
 
 SEARCH = "mc:200"
@@ -125,22 +125,9 @@ def measure(options: Options) -> list[dict[str, Any]]:
         "share": options.share,
     }
     own = f"policy:{options.checkpoint}"
-    done: dict[str, Any] = {}
-    if options.out.exists():
-        try:
-            kept = json.loads(options.out.read_text())
-        except ValueError as error:
-            raise ValueError(f"{options.out} is no JSON file: {error}") from error
-        if not _are_rows(kept):
-            raise ValueError(f"{options.out} holds no finished rows; name another file by --out")
-        if {name: kept.get(name) for name in key} != key:
-            raise ValueError(
-                f"{options.out} holds the strength of another policy, seed or share:"
-                " name another file by --out"
-            )
-        done = kept["rows"]
+    kept = Rows(options.out, key, REPORTED)
     for row in rows():
-        if row.name in done:
+        if row.name in kept.done:
             continue
         print(f"{row.name} ...", file=sys.stderr, flush=True)
         games = max(10 * row.players, int(row.games * options.share))
@@ -156,19 +143,8 @@ def measure(options: Options) -> list[dict[str, Any]]:
         told = entry(result, row.against)
         if row.decks != "balanced":
             told["deck"] = f"{DECKS} {row.decks} decks"
-        done[row.name] = {**told, "times_parity": told["win_share"] * row.players}
-        options.out.parent.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**key, "rows": done}, indent=2) + "\n"
-        write_atomically(options.out, text.encode())
-    return [done[row.name] for row in rows()]
-
-
-def _are_rows(kept: Any) -> bool:
-    """Is this what `measure` keeps in its file?"""
-    results = kept.get("rows") if isinstance(kept, dict) else None
-    if not isinstance(results, dict):
-        return False
-    return all(isinstance(r, dict) and r.keys() >= REPORTED for r in results.values())
+        kept.add(row.name, {**told, "times_parity": told["win_share"] * row.players})
+    return [kept.done[row.name] for row in rows()]
 
 
 def drops(results: Iterable[dict[str, Any]]) -> list[str]:

@@ -39,7 +39,18 @@ from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.files import read_bounded, remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
+from oxx_env.rules import (
+    CARDS_DEALT,
+    HAND_SIZE,
+    MAX_PLAYERS,
+    MIN_PLAYERS,
+    NUMBERS,
+    OVER,
+    ROW_CARDS,
+    RULE_SETS,
+)
 from training.config import PRESETS, Config, tuples
 from training.evaluate import commit, curve, evaluate, model_card, table
 from training.pool import BOTS
@@ -211,8 +222,7 @@ class Run:
         if not path.exists():  # stopped before the first interval was over: from the start
             return cls.begin(folder, config, init)
         try:
-            with np.load(path, allow_pickle=False) as file:
-                state = {name: file[name] for name in file.files}
+            state = read_arrays(path)
             changed = changed_options(state, config)
             if changed:
                 raise ValueError(
@@ -221,12 +231,23 @@ class Run:
                 )
             run = cls(folder, config, state.get("prior"))
             run._load(state)
-        except (OSError, ValueError, KeyError, TypeError, zipfile.BadZipFile) as error:
-            raise ValueError(f"{path} is no state of this run: {error}") from error
+        except Exception as error:  # readers of spoiled files raise whatever they stumble over
+            what = f"{type(error).__name__}: {error}"[:500]
+            raise ValueError(f"{path} is no state of this run: {what}") from error
         return run
 
     def _load(self, state: dict[str, Any]) -> None:
         learner = self.learner
+        weights = learner.network.weights()
+        kept = {f"games/{name}": array for name, array in self.collector.state().items()}
+        for name, own in {**kept, "weights": weights, "behaviour": weights}.items():
+            check_like(name, state[name], own)
+        check_games(state["games/games"], len(self.collector.decks))
+        seats = self.collector.pool.seats
+        if not np.isin(state["games/control"], seats).all():
+            raise ValueError("games/control seats somebody unknown")
+        if not ((state["games/kinds"] >= 0) & (state["games/kinds"] < len(seats))).all():
+            raise ValueError("games/kinds holds an unknown line-up")
         learner.network.load_weights(state["weights"])
         learner.behaviour = state["behaviour"]
         learner.num_timesteps, learner._n_updates = (int(n) for n in state["progress"])
@@ -234,15 +255,69 @@ class Run:
         self.evaluations = json.loads(str(state["evaluations"]))
         self.init = str(state["init"]) or None
         moments: dict[int, dict[str, torch.Tensor]] = {}
+        parameters = list(learner.policy.parameters())  # in the optimizer's order
         for key, array in state.items():
             if key.startswith("adam/"):
                 _, index, name = key.split("/")
+                own = parameters[int(index)].detach().numpy()
+                check_like(key, array, own.sum() if name == "step" else own)
                 moments.setdefault(int(index), {})[name] = torch.from_numpy(array)
         optimizer = learner.policy.optimizer
         optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
         self.collector.load_state(
             {k.removeprefix("games/"): v for k, v in state.items() if k.startswith("games/")}
         )
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that `np.savez` wrote.
+
+    One that is packed is refused: it could be a thousand times as large as it looks.
+    """
+    with zipfile.ZipFile(path) as file:
+        packed = [i.filename for i in file.infolist() if i.compress_type != zipfile.ZIP_STORED]
+        if packed:
+            raise ValueError(f"{packed[0]} is compressed")
+    with np.load(path, allow_pickle=False) as arrays:
+        return {name: arrays[name] for name in arrays.files}
+
+
+def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
+    """Raise ValueError unless an array has the form of the run's own, and holds no NaN."""
+    longer = name == "games/pool_former"  # grows with the run
+    same = array.shape[1:] == own.shape[1:] if longer else array.shape == own.shape
+    if array.ndim != own.ndim or not same or array.dtype != own.dtype:
+        raise ValueError(
+            f"{name} is {array.dtype.name} {list(array.shape)},"
+            f" not {own.dtype.name} {list(own.shape)}"
+        )
+    if own.dtype.kind == "f" and not np.isfinite(array).all():
+        raise ValueError(f"{name} holds what is no finite number")
+
+
+def check_games(games: NDArray[np.void], decks: int) -> None:
+    """Raise ValueError for games (GAME [B]) whose numbers compiled code, which checks nothing,
+    would take for places in memory outside of them."""
+    most = {
+        "deck": decks - 1,
+        "phase": OVER,
+        "rules": len(RULE_SETS) - 1,
+        "players": MAX_PLAYERS,
+        "placed": MAX_PLAYERS,
+        "taken_count": NUMBERS,
+        "hand_sizes": HAND_SIZE,
+        "pile_starts": CARDS_DEALT.max() - 1,
+        "pile_sizes": CARDS_DEALT.max(),
+        "row_sizes": ROW_CARDS,
+        "revealed_by": MAX_PLAYERS - 1,
+        "taken_by": MAX_PLAYERS - 1,
+        **dict.fromkeys(("picks", "revealed", "hands", "rows", "piles", "taken"), NUMBERS),
+    }
+    for name, highest in most.items():
+        if (games[name] > highest).any() or (games[name] < 0).any():
+            raise ValueError(f"games/games: {name} is at most {highest}, not {games[name].max()}")
+    if (games["players"] < MIN_PLAYERS).any():
+        raise ValueError(f"games/games: players is at least {MIN_PLAYERS}")
 
 
 def changed_options(state: dict[str, Any], config: Config) -> str:
@@ -257,7 +332,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
     """The configuration of a run, and the checkpoint it started from. Raises ValueError if the file
     is none."""
     try:
-        values: dict[str, Any] = json.loads(path.read_text())
+        values: dict[str, Any] = json.loads(read_bounded(path))
         init = values.pop("init_from", None)
         if not isinstance(init, str | None):
             raise ValueError(f"init_from is a checkpoint or null, not {init!r}")
@@ -266,7 +341,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
         return config, init
     except FileNotFoundError:
         raise ValueError(f"{path.parent} is not the folder of a run: no config.json") from None
-    except (OSError, ValueError, TypeError, AttributeError) as error:
+    except (OSError, ValueError, TypeError, AttributeError, RecursionError) as error:
         raise ValueError(f"{path}: {error}") from error
 
 
@@ -359,6 +434,8 @@ def learn(run: Run, progress: Progress | None = None) -> bool:
             run.save()
         return False
     finally:
+        if hasattr(progress, "bar"):
+            progress.bar.close()  # an error is told on a line of its own
         for number, handler in handlers.items():
             signal.signal(number, handler)
     run.seconds = time.monotonic() - progress.started
@@ -452,6 +529,9 @@ def main(argv: list[str]) -> int:
             folder.mkdir(parents=True, exist_ok=True)
             text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
             write_atomically(folder / CONFIG, text.encode())
+        if not os.access(run.folder, os.W_OK):
+            raise ValueError(f"{run.folder} cannot be written: read-only, or another user's")
+        remove_unfinished(run.folder)
         print(f"run folder: {run.folder}", file=sys.stderr)
         if not learn(run):
             print(

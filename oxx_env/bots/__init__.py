@@ -106,6 +106,17 @@ BOTS: dict[str, Kind] = {
         ("path",),
         {"rows": "policy (its own choice) or greedy"},
     ),
+    "search": Kind(
+        "a policy and search together: BUDGET deals for each action (64), or milliseconds (5ms)",
+        "oxx_env.bots.policy_search",
+        "make_search",
+        ("path", "budget"),
+        {
+            "player": "checkpoint whose network plays out (swift)",
+            "rounds": "rounds it plays out before greedy goes on",
+            "prior": "how many deals the policy's opinion counts for",
+        },
+    ),
 }
 
 

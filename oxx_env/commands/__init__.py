@@ -10,7 +10,7 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
     from dataclasses import dataclass
     from typing import ClassVar
 
-    from oxx_env.commands import Report, UserError
+    from oxx_env.commands import Report, Texts, UserError
 
     @dataclass(kw_only=True)
     class Run(Report):                        # Command instead, where there is no --json
@@ -21,7 +21,7 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
 
         example: ClassVar[str] = "oxx arena greedy random --games 1000"
 
-        specs: tuple[str, ...]                # no default: a positional argument
+        specs: Texts                          # no default: a positional argument
         '''The bots, at most one per seat.'''
         players: int = 4                      # with a default: the option --players
         '''Players at the table, 2 to 10.'''
@@ -34,8 +34,9 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
             return OK
 
 - Every field says meaning and unit in a string below it. Options are spelled with hyphens
-  (`--run-dir`), a `bool` field is a flag, a `Literal` field lists its choices. A misspelt option
-  fails; no option may be abbreviated.
+  (`--run-dir`), a `bool` field is a flag, a `Literal` field lists its choices. What may be missing
+  is an `Optional[int]`, several words are `Texts`: for other ways to write that, tyro imports more.
+  A misspelt option fails; no option may be abbreviated.
 - `--seed` comes from `Command`; `--json` and `report(data, text)` from `Report`, which prints
   either one JSON object or the text on stdout. Everything that is not the result (progress, notes)
   goes to stderr: `self.note(...)`.
@@ -55,7 +56,12 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    Texts = tuple[str, ...]
+else:
+    Texts = tuple  # tyro takes it for the same, without importing typeguard (0.1 s)
 
 OK = 0
 FAILED = 1  # a readable deck or record fails its check

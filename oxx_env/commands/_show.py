@@ -10,17 +10,23 @@ from io import StringIO
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    """A table as text: drawn by rich where it is installed, else aligned with spaces.
+    """A table as text: on a terminal drawn by rich where it is installed, else with plain letters.
 
     The first column is a text, all others are figures.
     """
+    drawn = _drawn(headers, rows) if sys.stdout.isatty() else None
+    return "\n".join([title, "", *(drawn or _plain(headers, rows))])
+
+
+def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] | None:
+    """The lines with colours, no wider than the terminal; None without rich."""
     try:
         from rich.box import SIMPLE_HEAD
         from rich.console import Console
         from rich.table import Table
         from rich.text import Text
     except ImportError:
-        return _plain(title, headers, rows)
+        return None
     drawn = Table(box=SIMPLE_HEAD, pad_edge=False)
     for index, header in enumerate(headers):
         drawn.add_column(
@@ -29,24 +35,23 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     for row in rows:
         drawn.add_row(*(Text(cell) for cell in row))
     out = StringIO()
-    terminal = sys.stdout.isatty()
-    width = max(shutil.get_terminal_size().columns if terminal else 200, 40)
-    Console(file=out, width=width, force_terminal=terminal).print(drawn)
-    lines = [title, *out.getvalue().rstrip().splitlines()]
-    return "\n".join(line.rstrip() for line in lines)
+    width = max(shutil.get_terminal_size().columns, 40)
+    Console(file=out, width=width, force_terminal=True).print(drawn)
+    return [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
 
 
-def _plain(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
+def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
     cells = [list(headers), *map(list, rows)]
     widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
     lines = [
-        "  ".join(
+        "   ".join(
             cell.rjust(width) if column else cell.ljust(width)
             for column, (cell, width) in enumerate(zip(row, widths, strict=True))
         ).rstrip()
         for row in cells
     ]
-    return "\n".join([title, "", *lines])
+    rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
+    return [lines[0], rule, *lines[1:]]
 
 
 def interval(mean: float, bounds: tuple[float, float], digits: int) -> str:

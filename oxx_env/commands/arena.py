@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from oxx_env.commands import OK, Report, UserError, _show
+from oxx_env.commands import OK, Report, Texts, UserError, _show
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas
@@ -26,7 +26,7 @@ class Run(Report):
     example: ClassVar[str] = "oxx arena mc:200 greedy --players 4 --games 2000 --workers 2"
     names_bots: ClassVar[bool] = True
 
-    specs: tuple[str, ...]
+    specs: Texts
     """The bots, at most one for each seat."""
     players: int = 4
     """Players at the table, 2 to 10."""
@@ -34,15 +34,15 @@ class Run(Report):
     """Rule set: base, color, positive or color+positive."""
     deck: str = "balanced"
     """Name of a shipped deck, or path of a deck's CSV."""
-    games: int | None = None
+    games: Optional[int] = None
     """Games to play, rounded up to whole blocks (default 1000; with --until-width: no limit)."""
     match: int = 1
     """Games a match (points are added up)."""
     workers: int = 1
     """Processes to play in; the result does not depend on it."""
-    until_width: float | None = None
+    until_width: Optional[float] = None
     """Play until the 95 % interval of every win share is this many to each side, e.g. 0.01."""
-    log: str | None = None
+    log: Optional[str] = None
     """File of finished blocks; the same command with the same file goes on where it ended."""
     pairwise: bool = False
     """Every bot among copies of every other, --games for each pair."""

@@ -21,8 +21,17 @@ class Run(Report):
 
     quick: bool = False
     """Only try whether everything runs; the figures mean nothing then."""
+    signature: bool = False
+    """Measure nothing; print one hash over seeded games and observations, the same on every
+    machine as long as the environment's version is."""
 
     def run(self) -> int:
+        if self.signature:
+            from oxx_env.signature import signature
+
+            told = signature()
+            self.report(told, "{version} {sha256}".format(**told))
+            return OK
         from oxx_env import benchmark
 
         if not self.quick and not self.json:

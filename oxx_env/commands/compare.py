@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, ClassVar, Optional
 
 from oxx_env.commands import OK, Report, _show
 from oxx_env.commands.arena import INTERRUPTED, bots_table
@@ -35,16 +35,16 @@ class Run(Report):
     """Rule set: base, color, positive or color+positive."""
     deck: str = "balanced"
     """Name of a shipped deck, or path of a deck's CSV."""
-    games: int | None = None
+    games: Optional[int] = None
     """Games of each of the two, rounded up to whole blocks (default 1000; with --until-width: no
     limit)."""
     match: int = 1
     """Games a match (points are added up)."""
     workers: int = 1
     """Processes to play in; the result does not depend on it."""
-    until_width: float | None = None
+    until_width: Optional[float] = None
     """Play until the 95 % interval of the difference in win share is this many to each side."""
-    log: str | None = None
+    log: Optional[str] = None
     """File of finished blocks; the same command with the same file goes on where it ended."""
 
     def run(self) -> int:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from oxx_env.commands import OK, Report, UserError, _show
+from oxx_env.commands import OK, Report, Texts, UserError, _show
 from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
 from oxx_env.files import open_whole
 
@@ -27,7 +27,7 @@ class Run(Report):
     example: ClassVar[str] = "oxx league random greedy mc:30 mc:200 --players 4 --png league.png"
     names_bots: ClassVar[bool] = True
 
-    specs: tuple[str, ...]
+    specs: Texts
     """The bots, two or more."""
     players: int = 4
     """Players at each table, 2 to 10."""
@@ -35,17 +35,17 @@ class Run(Report):
     """Rule set: base, color, positive or color+positive."""
     deck: str = "balanced"
     """Name of a shipped deck, or path of a deck's CSV."""
-    games: int | None = None
+    games: Optional[int] = None
     """Games to play, rounded up to whole blocks (default 1000; with --until-width: no limit)."""
     match: int = 1
     """Games a match (points are added up)."""
     workers: int = 1
     """Processes to play in; the result does not depend on it."""
-    until_width: float | None = None
+    until_width: Optional[float] = None
     """Play until the 95 % interval of every win share is this many to each side, e.g. 0.01."""
-    log: str | None = None
+    log: Optional[str] = None
     """File of finished blocks; the same command with the same file goes on where it ended."""
-    png: str | None = None
+    png: Optional[str] = None
     """Draw the ratings with their intervals into this file."""
 
     def run(self) -> int:

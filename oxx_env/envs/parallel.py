@@ -162,7 +162,7 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
             packed = bytes(map(actions.__getitem__, agents))
             if len(actions) != players:
                 raise KeyError
-        except (KeyError, TypeError, ValueError):
+        except (AttributeError, LookupError, TypeError, ValueError):
             packed = self._pack(actions)
         obs = np.empty((players, OBS), np.float32)
         masks = np.empty((players, ACTIONS), np.int8)
@@ -186,10 +186,10 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
 
     def _step_without_agents(self, actions: dict[str, int]) -> Any:
         self.match.check_dealt("step()")
-        if actions:
+        if not isinstance(actions, dict) or actions:
+            given = ", ".join(map(str, actions)) if isinstance(actions, dict) else repr(actions)
             raise ResetNeeded(
-                f"step() with actions of {', '.join(map(str, actions))} after the end of the "
-                "match: call reset() first"
+                f"step() with actions of {given} after the end of the match: call reset() first"
             )
         return {}, {}, {}, {}, {}
 

@@ -15,6 +15,7 @@ the environments that needs stable-baselines3 (`pip install 'oxx_env[train]'`).
 from __future__ import annotations
 
 import itertools
+import math
 import time
 from collections.abc import Iterable, Sequence
 from typing import Any
@@ -90,7 +91,7 @@ class BaronOxxVecEnv(VecEnv):
         seat = check_seat(seat, min(sizes))
         self.games_per_match = check_games(games_per_match)
         self.reward = one_of("reward", reward, kernels.REWARDS)
-        self.reward_scale = float(reward_scale)
+        self.reward_scale = _scale(reward_scale)
         self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION))
 
         kinds = list(itertools.product(sizes, flags, range(len(decks))))
@@ -358,6 +359,16 @@ class BaronOxxVecEnv(VecEnv):
     def get_images(self) -> list[Any]:
         """No pictures: render a `view` instead."""
         return [None] * self.num_envs
+
+
+def _scale(value: Any) -> float:
+    try:
+        scale = float(value)
+    except (TypeError, ValueError, OverflowError):
+        scale = math.nan
+    if isinstance(value, str) or not math.isfinite(scale):
+        raise ValueError(f"reward_scale must be a finite number, not {value!r}")
+    return scale
 
 
 def _several(value: Any) -> list[Any]:

@@ -1,0 +1,526 @@
+"""`search:PATH:64`, `search:PATH:5ms`: a policy and search together.
+
+What the seat cannot know is dealt anew, as in `monte_carlo`; then each candidate is played and the
+rest of the hand is played out. Four things make it stronger than flat Monte Carlo:
+
+- the others' cards of the running round are drawn from a policy, given *their* view of the deal;
+- everybody goes on by a policy as well, each seat from its own view. A small network that imitates
+  the champion (`swift`) does that: it costs a quarter of the champion's time;
+- play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
+  so that whatever lies behind is luck;
+- deals are not shared out equally: the worse half of the actions is given up again and again
+  (sequential halving), and what the policy thinks of an action counts like some deals.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from oxx_env.bots import BotSpecError
+from oxx_env.bots.monte_carlo import (
+    TO_THE_END,
+    ActionValue,
+    deal_hidden,
+    list_unseen,
+    parse_budget,
+    relative_points,
+    victory_share,
+)
+from oxx_env.checkpoint import load_checkpoint
+from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
+from oxx_env.foresight import INPUT, encode_input, scratch
+from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
+from oxx_env.jit import kernel, kernel_allocating
+from oxx_env.rules import (
+    ACTIONS,
+    CARD_PHASE,
+    GAME,
+    HAND_SIZE,
+    MAX_PLAYERS,
+    NUMBERS,
+    OVER,
+    PASS,
+    act,
+    advance,
+    decides,
+    legal_actions,
+    next_random,
+)
+from oxx_env.views import View, hide
+
+PLAYER = "swift"  # whose network plays out
+UNSEEN_LOOKED_AT = 16  # unseen cards that stand for all in its foresight
+PRIOR_DEALS = 8.0  # what the policy thinks of an action counts like so many deals
+PRIOR_POINTS = 1.0  # points by which an action is worse that is 1/e as likely
+# Rounds by the network, the running one included, by number of players; then `greedy` to the end of
+# the hand: a round of many players costs many decisions.
+NETWORK_ROUNDS = (0, 0, 4, 4, 2, 2, 2, 1, 1, 1, 1)
+
+# What is kept about each action, tally float64 [ACTIONS, TALLIES].
+DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
+TALLIES = 5
+
+_11 = np.uint64(11)
+
+
+def seated(weights: NDArray[np.float32], most: int = NUMBERS) -> tuple[Any, ...]:
+    """A network and the memory that it works in, as the kernels here want it.
+
+    most  unseen cards its foresight looks at (`foresight.scratch`)
+    """
+    hidden = hidden_of(len(weights))
+    return (
+        weights,
+        hidden,
+        scratch(most),
+        np.zeros(INPUT, np.float32),
+        workspace(hidden),
+        np.zeros(ACTIONS, np.float32),
+        np.zeros(ACTIONS, np.float32),
+    )
+
+
+def tools() -> tuple[Any, ...]:
+    """Memory for one search: games, unseen numbers, picks."""
+    return np.zeros(3, GAME), np.zeros(NUMBERS, np.uint8), np.zeros(MAX_PLAYERS, np.int64)
+
+
+# --- playing by a network ------------------------------------------------------------------------
+
+
+@kernel
+def drawn(probabilities, legal, game):
+    """A legal action by its probability, by the game's own stream."""
+    uniform = np.float32(next_random(game) >> _11) * np.float32(2.0**-53)
+    action = PASS
+    for candidate in range(ACTIONS):
+        if legal >> candidate & 1:
+            action = candidate
+            uniform -= probabilities[candidate]
+            if uniform < 0:
+                break
+    return action
+
+
+@kernel
+def network_action(game, deck, seat, network, sample):
+    """The network's action for a seat that decides: the best, or one by its probability."""
+    weights, hidden, sight, obs, layers, logits, probabilities = network
+    legal = legal_actions(game, deck, seat)
+    encode_input(game, deck, seat, sight, obs)
+    forward(weights, hidden, obs, layers, logits)
+    if not sample:
+        return best_action(logits, legal)
+    softmax(logits, legal, np.float32(1), probabilities)
+    return drawn(probabilities, legal, game)
+
+
+@kernel
+def pick_for_others(game, deck, seat, network, sample, picks):
+    """Card phase: every seat but one (-1: every seat) picks a card, none seeing another's."""
+    for other in range(np.int64(game["players"])):
+        picks[other] = PASS
+        if other != seat and decides(game, other):
+            picks[other] = network_action(game, deck, other, network, sample)
+    for other in range(np.int64(game["players"])):
+        if picks[other] != PASS:
+            act(game, deck, other, picks[other])
+
+
+@kernel
+def play_on(game, deck, until, network, picks):
+    """Everybody by the network, until so many rounds of the game are finished."""
+    while game["phase"] != OVER and np.int64(game["round"]) < until:
+        if game["phase"] == CARD_PHASE:
+            pick_for_others(game, deck, -1, network, False, picks)
+        else:
+            seat = np.int64(game["revealed_by"][game["placed"]])
+            act(game, deck, seat, network_action(game, deck, seat, network, False))
+        advance(game, deck)
+
+
+# --- the search ---------------------------------------------------------------------------------
+
+
+@kernel
+def hand_end(game, seat):
+    """Rounds of the game that are finished when the seat has played all cards it holds."""
+    running = 0 if game["phase"] == CARD_PHASE else 1  # the card of this round is out already
+    return np.int64(game["round"]) + np.int64(game["hand_sizes"][seat]) + running
+
+
+@kernel
+def begin(view, deck, seat, network, tally):
+    """Clear the tally and ask the policy. Returns the legal actions (a set)."""
+    weights, hidden, sight, obs, layers, logits, probabilities = network
+    legal = legal_actions(view, deck, seat)
+    encode_input(view, deck, seat, sight, obs)
+    forward(weights, hidden, obs, layers, logits)
+    softmax(logits, legal, np.float32(1), probabilities)
+    best = probabilities[best_action(logits, legal)]
+    tally[:] = 0.0
+    for action in range(ACTIONS):
+        if legal >> action & 1:
+            likely = max(probabilities[action], np.float32(1e-4))
+            tally[action, OPINION] = np.log(np.float64(likely) / np.float64(best))
+    return legal
+
+
+@kernel
+def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
+    """Try the actions `alive` (a set) on `n` deals of what is hidden; add to the tally.
+
+    view    GAME record with its hidden cards blanked; its stream is the only one used
+    rounds  by the network, the running one included; then `greedy` to the end of the hand
+    on      play on to the end of the game, for the tallies POINTS and WINS?
+    player  `seated`, who plays out
+    """
+    games, unseen, picks = memory
+    end = hand_end(view, seat)
+    until = min(end, np.int64(view["round"]) + rounds)
+    needed = TO_THE_END if on else end - np.int64(view["round"])
+    count = list_unseen(view, unseen)
+    for _ in range(n):
+        games[0] = view
+        deal_hidden(games[0], seat, needed, unseen, count)
+        if view["phase"] == CARD_PHASE:
+            pick_for_others(games[0], deck, seat, player, True, picks)
+        view["rng"] = games[0]["rng"]
+        for action in range(ACTIONS):
+            if alive >> action & 1:
+                games[1] = games[0]
+                game = games[1]
+                act(game, deck, seat, action)
+                advance(game, deck)
+                play_on(game, deck, until, player, picks)
+                play_out(game, deck, GREEDY, end - np.int64(game["round"]))
+                tally[action, DEALS] += 1
+                tally[action, RELATIVE] += relative_points(game, seat)
+                if on:
+                    play_out(game, deck, GREEDY, TO_THE_END)
+                    tally[action, POINTS] += game["points"][seat]
+                    tally[action, WINS] += victory_share(game, seat)
+
+
+@kernel
+def worth(tally, action, prior):
+    """Mean relative points, and what the policy thinks, which fades as deals are tried."""
+    deals = tally[action, DEALS]
+    opinion = PRIOR_POINTS * tally[action, OPINION] * prior / (prior + deals)
+    return tally[action, RELATIVE] / max(deals, 1.0) + opinion
+
+
+@kernel
+def size_of(actions):
+    """How many actions a set holds."""
+    size = 0
+    for action in range(ACTIONS):
+        size += actions >> action & 1
+    return size
+
+
+@kernel
+def better_half(alive, tally, prior):
+    """The better half of the actions `alive`, rounded up; of equals, the first."""
+    left = size_of(alive)
+    keep = (left + 1) // 2
+    while left > keep:
+        worst = -1
+        for action in range(ACTIONS):
+            if alive >> action & 1 and (
+                worst < 0 or worth(tally, action, prior) <= worth(tally, worst, prior)
+            ):
+                worst = action
+        alive &= ~(1 << worst)
+        left -= 1
+    return alive
+
+
+@kernel
+def stages_of(count):
+    """How often the worse half goes until one of so many actions is left."""
+    stages = 0
+    while count > 1:
+        count = (count + 1) // 2
+        stages += 1
+    return stages
+
+
+@kernel
+def halve(view, deck, seat, n, rounds, prior, player, memory, tally):
+    """Sequential halving after `begin`: about `n` deals for each legal action, the same number of
+    tries in every stage. Returns the action that is left."""
+    alive = legal_actions(view, deck, seat)
+    count = size_of(alive)
+    tries = n * count
+    for _ in range(stages_of(count)):
+        share = max(1, tries // (stages_of(count) * size_of(alive)))
+        try_deals(view, deck, seat, share, alive, rounds, False, player, memory, tally)
+        alive = better_half(alive, tally, prior)
+    for action in range(ACTIONS):
+        if alive >> action & 1:
+            return action
+    return PASS
+
+
+@kernel_allocating
+def search_values(games, decks, who, n, deals, rounds, prior, guide, player, memory, values):
+    """Search many decisions, as targets for a network; the chosen action has the best value.
+
+    games    GAME [B], the full records; what a seat cannot know is hidden before it thinks
+    who, n   PENDING: the first `n` decisions are searched
+    deals    tries for each legal action, on average
+    rounds   by the network, for each number of players [11], see `NETWORK_ROUNDS`
+    values   out, float [N, ACTIONS]: `worth`, -inf where illegal
+
+    Chance comes from the games' own streams, which move on by one number for each decision.
+    """
+    tally = np.zeros((ACTIONS, TALLIES))
+    view = memory[0][2]
+    for i in range(n):
+        game = games[who[i]["game"]]
+        deck = decks[game["deck"]]
+        seat = np.int64(who[i]["seat"])
+        memory[0][2] = game
+        hide(view, seat)
+        view["rng"] = next_random(game)
+        legal = begin(view, deck, seat, guide, tally)
+        depth = rounds[np.int64(game["players"])]
+        chosen = halve(view, deck, seat, deals, depth, prior, player, memory, tally)
+        best = worth(tally, chosen, prior)
+        for action in range(ACTIONS):
+            value = worth(tally, action, prior)
+            if action != chosen:  # one given up early may look better by the luck of few deals
+                value = min(value, best - 1e-6)
+            values[i, action] = value if legal >> action & 1 else -np.inf
+
+
+@kernel_allocating
+def even_values(games, decks, who, n, deals, rounds, player, memory, values):
+    """Means of the relative points of every legal action on the same `deals` deals, and nothing
+    else: to judge by. Shapes and chance as in `search_values`."""
+    tally = np.zeros((ACTIONS, TALLIES))
+    view = memory[0][2]
+    for i in range(n):
+        game = games[who[i]["game"]]
+        deck = decks[game["deck"]]
+        seat = np.int64(who[i]["seat"])
+        memory[0][2] = game
+        hide(view, seat)
+        view["rng"] = next_random(game)
+        tally[:] = 0.0
+        legal = legal_actions(view, deck, seat)
+        depth = rounds[np.int64(game["players"])]
+        try_deals(view, deck, seat, deals, legal, depth, False, player, memory, tally)
+        for action in range(ACTIONS):
+            mean = tally[action, RELATIVE] / deals
+            values[i, action] = mean if legal >> action & 1 else -np.inf
+
+
+@kernel
+def _begin(views, decks, seat, guide, tally):
+    return begin(views[0], decks[0], seat, guide, tally)
+
+
+@kernel
+def _halve(views, decks, seat, n, rounds, prior, player, memory, tally):
+    return halve(views[0], decks[0], seat, n, rounds, prior, player, memory, tally)
+
+
+@kernel
+def _try_deals(views, decks, seat, n, alive, rounds, on, player, memory, tally):
+    try_deals(views[0], decks[0], seat, n, alive, rounds, on, player, memory, tally)
+
+
+# --- the bot ------------------------------------------------------------------------------------
+
+
+class PolicySearch:
+    """`search:PATH:N`: about N deals for each legal action; or `search:PATH:5ms`, as many as fit.
+
+    options  `player`, the checkpoint whose network plays out (`swift`); `rounds` by it before
+             `greedy` goes on to the end of the hand; `prior`, how many deals the opinion of the
+             policy PATH counts for
+    """
+
+    needs_state = False
+
+    def __init__(self, path: str, budget: str, options: Mapping[str, str] | None = None) -> None:
+        options = options or {}
+        self.spec = ":".join(["search", path, budget, *(f"{k}={v}" for k, v in options.items())])
+        self.deals, self.seconds = parse_budget(budget, self.spec)
+        self.rounds = _rounds(options.get("rounds"), self.spec)
+        prior = options.get("prior", f"{PRIOR_DEALS:g}")
+        if not re.fullmatch(r"[0-9]{1,4}(\.[0-9]{1,3})?", prior):
+            raise BotSpecError(f"{self.spec!r}: prior is a number of deals from 0, not {prior!r}")
+        self.prior = float(prior)
+        weights, _ = load_checkpoint(path)
+        player, told = load_checkpoint(options.get("player", PLAYER))
+        self._guide = seated(weights)
+        self._player = seated(player, _looked_at(told))
+        self._memory = tools()
+        self._tally = np.zeros((ACTIONS, TALLIES))
+        self._pace: dict[tuple[int, ...], float] = {}  # seconds of a try, by the size of its task
+        if self.seconds:
+            self._warm_up()
+
+    def act(self, view: View, rng: np.random.Generator) -> int:
+        """The best of `view.legal`; pass where there is nothing to decide."""
+        start = time.perf_counter()
+        legal = view.legal
+        if len(legal) == 1:
+            return legal[0]
+        views, depth = self._begin(view, rng)
+        if not self.seconds:
+            return int(
+                _halve(
+                    views, view.decks, view.seat, self.deals, depth, self.prior, self._player,
+                    self._memory, self._tally,
+                )
+            )  # fmt: skip
+        alive = sum(1 << action for action in legal)
+        stages = int(stages_of(len(legal)))
+        for stage in range(stages):
+            until = start + self.seconds * (stage + 1) / stages
+            self._try_until(views, view, alive, depth, until, last=stage == stages - 1)
+            alive = int(better_half(alive, self._tally, self.prior))
+        return alive.bit_length() - 1
+
+    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
+        """Each legal action's worth, in order of action, all tried on the same deals.
+
+        For points and win share `greedy` plays on to the end of the game. Empty where there is
+        nothing to decide.
+        """
+        start = time.perf_counter()
+        legal = view.legal
+        if legal == [PASS]:
+            return []
+        views, depth = self._begin(view, rng)
+        alive = sum(1 << action for action in legal)
+        if self.seconds:
+            self._try_until(views, view, alive, depth, start + self.seconds, on=True)
+        else:
+            self._try(views, view, self.deals, alive, depth, on=True)
+        tally = self._tally
+        return [
+            ActionValue(
+                action,
+                value=float(worth(tally, action, self.prior)),
+                points=float(tally[action, POINTS] / tally[action, DEALS]),
+                win_share=float(tally[action, WINS] / tally[action, DEALS]),
+            )
+            for action in legal
+        ]
+
+    def values(
+        self,
+        games: NDArray[np.void],
+        decks: NDArray[np.void],
+        who: NDArray[np.void],
+        out: NDArray[np.float64],
+    ) -> None:
+        """What search thinks of many decisions (PENDING) into `out` [N, ACTIONS]; see
+        `search_values`. Only with a number of deals, not with a time."""
+        search_values(
+            games, decks, who, len(who), self.deals, self.rounds, self.prior, self._guide,
+            self._player, self._memory, out,
+        )  # fmt: skip
+
+    def even_values(
+        self,
+        games: NDArray[np.void],
+        decks: NDArray[np.void],
+        who: NDArray[np.void],
+        out: NDArray[np.float64],
+    ) -> None:
+        """Like `values`, every action on the same deals and the policy's opinion left out."""
+        even_values(
+            games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
+        )
+
+    def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int]:
+        """The view with a random stream, and the rounds to play by the network."""
+        views = view.games.copy()
+        views["rng"] = rng.integers(2**64, dtype=np.uint64)
+        _begin(views, view.decks, view.seat, self._guide, self._tally)
+        return views, int(self.rounds[int(views[0]["players"])])
+
+    def _try(
+        self, views: NDArray[np.void], view: View, n: int, alive: int, depth: int, on: bool = False
+    ) -> None:
+        _try_deals(
+            views, view.decks, view.seat, n, alive, depth, on, self._player, self._memory,
+            self._tally,
+        )  # fmt: skip
+
+    def _try_until(
+        self,
+        views: NDArray[np.void],
+        view: View,
+        alive: int,
+        depth: int,
+        until: float,
+        on: bool = False,
+        last: bool = True,
+    ) -> None:
+        """As many deals as fit; at least one for actions that were never tried, if there is any
+        time at all."""
+        game = views[0]
+        kind = tuple(
+            int(n) for n in (game["players"], game["hand_sizes"][view.seat], game["phase"])
+        )
+        width = alive.bit_count()
+        first = not self._tally[:, DEALS].any()
+        while True:
+            now = time.perf_counter()
+            pace = self._pace.get(kind, 0.0) * width
+            fits = int((until - now) / pace) if pace else 1
+            # Half of what would fit, so that one slow chunk does not break the budget.
+            n = fits if fits <= 1 else fits // 2
+            if n < 1:
+                if not (first and last):
+                    return
+                n = 1
+            self._try(views, view, n, alive, depth, on)
+            took = (time.perf_counter() - now) / (n * width)
+            # Believed at once where it took longer, slowly where it took less time.
+            self._pace[kind] = max(took, 0.8 * self._pace.get(kind, took) + 0.2 * took)
+            first = False
+
+    def _warm_up(self) -> None:
+        """Compile before the clock runs: a budget is for thinking."""
+        decks = stack_decks(["balanced"])
+        view = View.of(new_games([0], decks, 2), decks, 0)
+        budget = self.deals, self.seconds
+        self.deals, self.seconds = 2, 0.0
+        self.act(view, np.random.default_rng(0))
+        self.evaluate(view, np.random.default_rng(0))
+        better_half(3, self._tally, self.prior)
+        self.deals, self.seconds = budget
+
+
+def _rounds(option: str | None, spec: str) -> NDArray[np.int64]:
+    """Rounds by the network for each number of players [11]."""
+    if option is None:
+        return np.array(NETWORK_ROUNDS)
+    if not (re.fullmatch(r"[0-9]", option) and 0 <= int(option) <= HAND_SIZE):
+        raise BotSpecError(f"{spec!r}: rounds is a number from 0 to {HAND_SIZE}, not {option!r}")
+    return np.full(MAX_PLAYERS + 1, int(option))
+
+
+def _looked_at(told: Mapping[str, Any]) -> int:
+    """How many unseen cards the foresight of a checkpoint's network looked at when it learned."""
+    most = told.get("unseen_looked_at", UNSEEN_LOOKED_AT)
+    return most if isinstance(most, int) and 1 <= most <= NUMBERS else UNSEEN_LOOKED_AT
+
+
+def make_search(path: str, budget: str, options: Mapping[str, str]) -> PolicySearch:
+    """The bot of `search:PATH:BUDGET`. Raises CheckpointError or BotSpecError."""
+    return PolicySearch(path, budget, options)

@@ -1,0 +1,74 @@
+"""What is imported when: a program that uses a part should not wait for the rest to load."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from importlib.abc import Loader, MetaPathFinder
+from importlib.machinery import ModuleSpec
+from importlib.util import find_spec
+from types import ModuleType
+
+
+def when_imported(name: str, action: Callable[[], None]) -> None:
+    """Call `action()` once the module `name` is there: now, or as soon as somebody imports it."""
+    if sys.modules.get(name) is not None:
+        action()
+    else:
+        sys.meta_path.insert(0, _Waiting(name, action))
+
+
+class _Waiting(MetaPathFinder):
+    """Finds one module where the other finders do, and has an action follow its import."""
+
+    def __init__(self, name: str, action: Callable[[], None]) -> None:
+        self.name, self.action = name, action
+        self.asking = False  # the others
+
+    def find_spec(
+        self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
+    ) -> ModuleSpec | None:
+        if name != self.name or self.asking:
+            return None
+        self.asking = True
+        try:
+            spec = find_spec(name)
+        finally:
+            self.asking = False
+        if spec is not None and spec.loader is not None:
+            spec.loader = _ThenLoader(spec.loader, self)
+        return spec
+
+    def imported(self) -> None:
+        sys.meta_path.remove(self)
+        self.action()
+
+
+class _ThenLoader(Loader):
+    """Loads a module as its own loader does, and tells the finder that waits for it."""
+
+    def __init__(self, loader: Loader, waiting: _Waiting) -> None:
+        self.loader, self.waiting = loader, waiting
+
+    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
+        return self.loader.create_module(spec)
+
+    def exec_module(self, module: ModuleType) -> None:
+        assert module.__spec__ is not None
+        module.__spec__.loader = module.__loader__ = self.loader  # it looks as if imported plainly
+        self.loader.exec_module(module)
+        self.waiting.imported()
+
+
+@contextmanager
+def without(name: str) -> Iterator[None]:
+    """As if the module `name` were not installed, unless it has been imported already."""
+    if name in sys.modules:
+        yield
+        return
+    sys.modules[name] = None  # type: ignore[assignment]  # an import of it now fails
+    try:
+        yield
+    finally:
+        del sys.modules[name]

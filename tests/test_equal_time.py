@@ -1,0 +1,166 @@
+"""Comparisons that take long: at equal time, and by regret; the network that plays out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oxx_env.checkpoint import load_checkpoint
+from training import equal_time, imitate, regret
+from training.rows import Rows
+
+
+def row(**change: Any) -> dict[str, Any]:
+    plain = {
+        "bot": "search", "against": "mc", "players": 2, "ms": 5.0, "games": 1000,
+        "win_share": 0.6, "ci95": [0.57, 0.63], "times_parity": 1.2,
+        "ms_per_decision": {"search": 5.1, "mc": 5.2},
+    }  # fmt: skip
+    return {**plain, **change}
+
+
+# --- rows that are kept -------------------------------------------------------------------------
+
+
+def test_rows_are_read_back_and_belong_to_their_key(tmp_path: Path) -> None:
+    path = tmp_path / "new" / "rows.json"
+    Rows(path, {"seed": 1}, {"games"}).add("a", {"games": 3})
+    assert Rows(path, {"seed": 1}, {"games"}).done == {"a": {"games": 3}}
+    with pytest.raises(ValueError, match="made with another seed"):
+        Rows(path, {"seed": 2}, {"games"})
+    with pytest.raises(ValueError, match="no finished rows"):
+        Rows(path, {"seed": 1}, {"win_share"})
+
+
+# --- at equal time ------------------------------------------------------------------------------
+
+
+def test_every_table_and_time_has_three_line_ups_short_ones_first() -> None:
+    options = equal_time.Options(times=(100, 5), players=(2, 6))
+    found = equal_time.line_ups(options)
+    assert [(p, ms) for *_, p, ms in found] == [(2, 5)] * 3 + [(6, 5)] * 3 + [(2, 100)] * 3
+    assert found[0][2:4] == ("search:champion:5ms", "mc:5ms")
+
+
+def test_finished_rows_are_not_played_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    played: list[Any] = []
+    real = equal_time.arena.play
+
+    def play(specs: Any, *args: Any, **options: Any) -> Any:
+        played.append(specs)
+        return real(["greedy", "random"], *args, **options)
+
+    monkeypatch.setattr(equal_time.arena, "play", play)
+    monkeypatch.setattr(
+        equal_time, "line_ups", lambda _: [("greedy", "random", "greedy", "random", 2, 5.0)]
+    )
+    options = equal_time.Options(games=(20, 20), out=tmp_path / "rows.json", workers=1)
+    equal_time.measure(options)
+    equal_time.measure(options)
+    assert len(played) == 1
+    kept = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert kept["2 players, 5 ms, greedy among random"]["games"] == 20
+
+
+def test_the_table_and_plot_go_between_the_marks(tmp_path: Path) -> None:
+    options = equal_time.Options(out=tmp_path / "rows.json")
+    rows = equal_time.rows_of(options)
+    rows.add("a", row())
+    rows.add("b", row(bot="mc", against="policy", players=4))
+    page = tmp_path / "strength.md"
+    page.write_text(f"before\n{equal_time.BEGIN}\nold\n{equal_time.END}\nafter\n")
+    equal_time.write(options, tmp_path)
+    text = page.read_text()
+    assert "0.600 (0.570 to 0.630)" in text and "\nold\n" not in text
+    assert text.startswith("before\n") and text.endswith("after\n")
+    assert (tmp_path / "images" / "equal-time.png").stat().st_size > 5000
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="lacks the marks"):
+        equal_time.write(options, tmp_path)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--times", "0"], "--times are from"),
+        (["--players", "11"], "--players are from"),
+        (["--games", "1", "1"], "--games are at least"),
+        (["--workers", "0"], "--workers is from"),
+        (["--checkpoint", "nobody"], "shipped ones"),
+    ],
+)
+def test_what_cannot_be_compared_ends_with_2(
+    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert equal_time.main(arguments) == 2
+    assert what in capsys.readouterr().err
+
+
+# --- regret -------------------------------------------------------------------------------------
+
+
+def test_regret_is_told_and_goes_on_where_it_was(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--positions", "40", "--deals", "3", "--players", "2", "3", "--worst", "1"]
+    arguments += ["--out", str(tmp_path / "regret.json"), "--agents", "policy:quick"]
+    assert regret.main(arguments) == 0
+    first = capsys.readouterr().out
+    assert "| all | 40 |" in first and "it plays" in first and "seat" in first
+    kept = (tmp_path / "regret.json").read_text()
+    assert regret.main([*arguments, "greedy"]) == 0  # one more agent: values stay
+    again = json.loads((tmp_path / "regret.json").read_text())
+    before = json.loads(kept)["rows"]["0"]
+    assert again["rows"]["0"]["first"] == before["first"]
+    assert set(again["rows"]["0"]["choices"]) == {"policy:quick", "greedy"}
+
+
+def test_luck_in_the_first_half_is_no_regret() -> None:
+    """An agent that plays what the first half says is best has a regret of zero."""
+    kept = Rows(Path("nowhere.json"), {}, set())
+    kept.done = {
+        "0": {
+            "first": [{"0": 1.0, "1": 5.0}],
+            "second": [{"0": 2.0, "1": 0.0}],
+            "choices": {"a": [1], "b": [0]},
+        }
+    }
+    found = regret.judge(regret.Options(agents=("a", "b"), positions=1), kept)
+    assert found.regret["a"].tolist() == [0.0]
+    assert found.regret["b"].tolist() == [-2.0]
+    assert found.values[0, :2].tolist() == [1.5, 2.5] and np.isnan(found.values[0, 2:]).all()
+
+
+# --- the network that plays out -----------------------------------------------------------------
+
+
+def test_a_small_network_imitates_a_policy_and_is_told_apart(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    arguments = ["--policy", "quick", "--run-dir", str(tmp_path), "--decisions", "3000"]
+    assert imitate.main([*arguments, "--hidden", "8", "--unseen", "5", "--epochs", "2"]) == 0
+    told = json.loads(capsys.readouterr().out.splitlines()[-1])
+    _, config = load_checkpoint(tmp_path / "checkpoint")
+    assert config["unseen_looked_at"] == 5 and config["architecture"]["hidden"] == 8
+    assert 0 < told["kl"] < 2
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--policy", "nobody"], "shipped ones"),
+        (["--hidden", "9"], "multiple of 8"),
+        (["--unseen", "0"], "unseen is from 1"),
+    ],
+)
+def test_what_cannot_be_imitated_ends_with_2(
+    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert imitate.main(arguments) == 2
+    assert what in capsys.readouterr().err

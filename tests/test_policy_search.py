@@ -1,0 +1,170 @@
+"""Policy and search together: what it looks at, how it shares out its deals, and what it plays."""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import pytest
+
+from oxx_env import engine
+from oxx_env.arena import play
+from oxx_env.bots import BotSpecError, make
+from oxx_env.bots import policy_search as ps
+from oxx_env.bots.policy_search import PolicySearch
+from oxx_env.checkpoint import CheckpointError
+from oxx_env.rules import ACTIONS, CARD_PHASE, PASS, RULE_SETS
+from oxx_env.views import View
+
+DECKS = engine.stack_decks(["balanced"])
+
+
+def positions(players: int, rules: str, games: int, every: int) -> list[tuple[View, Any]]:
+    """Some decisions of games by `greedy`: the decider's view, and the full GAME [1]."""
+    found = []
+    batch = engine.new_games(range(games), DECKS, players, rules)
+    who: Any = np.zeros(10 * games, engine.PENDING)
+    while n := engine.pending(batch, who):
+        for i in range(n):
+            full = batch[who["game"][i]][None].copy()
+            found.append((View.of(full, DECKS, int(who["seat"][i])), full))
+        actions = np.zeros(n, np.int64)
+        engine.policy_actions(batch, DECKS, who, n, engine.GREEDY, actions)
+        engine.step(batch, DECKS, who, n, actions, False)
+    return found[::every]
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+@pytest.mark.parametrize("players", [2, 3, 10])
+def test_it_plays_legal_actions_in_both_phases(players: int, rules: str) -> None:
+    bot = make("search:champion:2")
+    phases = set()
+    for view, _ in positions(players, rules, 1, 7):
+        phases.add(view.phase)
+        assert bot.act(view, np.random.default_rng(0)) in view.legal
+    assert phases == {"card", "row"}
+
+
+def test_the_same_generator_gives_the_same_action() -> None:
+    one, other = make("search:quick:4"), make("search:quick:4")
+    for view, _ in positions(3, "base", 1, 5):
+        first = one.act(view, np.random.default_rng(5))
+        assert first == other.act(view, np.random.default_rng(5))
+
+
+@pytest.mark.parametrize("rules", ["base", "positive"])
+def test_values_look_at_nothing_hidden(rules: str) -> None:
+    """The full record and the seat's view of it have the same values."""
+    search = PolicySearch("quick", "3")
+    differing = 0
+    for view, full in positions(4, rules, 1, 11):
+        blind, opened = view.games.copy(), full.copy()
+        opened["deck"] = 0
+        blind["rng"] = opened["rng"] = 7
+        differing += (blind["hands"] != opened["hands"]).any()
+        who = np.zeros(1, engine.PENDING)
+        who["seat"] = view.seat
+        values = np.zeros((2, 1, ACTIONS))
+        search.values(blind, DECKS, who, values[0])
+        search.values(opened, DECKS, who, values[1])
+        assert values[0].tobytes() == values[1].tobytes()
+    assert differing > 3
+
+
+def test_the_best_value_of_a_batch_is_what_the_bot_plays() -> None:
+    search = PolicySearch("champion", "4")
+    for view, full in positions(2, "base", 1, 6):
+        who = np.zeros(1, engine.PENDING)
+        who["seat"] = view.seat
+        values = np.zeros((1, ACTIONS))
+        search.values(full, DECKS, who, values)
+        assert [a for a in range(ACTIONS) if np.isfinite(values[0, a])] == view.legal
+        assert np.sum(values[0] == values[0].max()) == 1
+
+
+def test_the_worse_half_is_given_up_and_of_equals_the_first_stays() -> None:
+    tally = np.zeros((ACTIONS, ps.TALLIES))
+    tally[:4, ps.DEALS] = 10
+    tally[:4, ps.RELATIVE] = [0, -20, 10, 10]
+    assert ps.better_half(0b1111, tally, 0.0) == 0b1100
+    assert ps.better_half(0b1100, tally, 0.0) == 0b0100
+    assert ps.better_half(0b0111, tally, 0.0) == 0b0101
+    assert [ps.stages_of(n) for n in (1, 2, 3, 4, 5)] == [0, 1, 2, 2, 3]
+
+
+def test_an_opinion_counts_for_less_the_more_deals_were_tried() -> None:
+    tally = np.zeros((ACTIONS, ps.TALLIES))
+    tally[0, ps.OPINION] = -2
+    assert ps.worth(tally, 0, 8.0) == -2 * ps.PRIOR_POINTS
+    tally[0, ps.DEALS] = 8
+    assert ps.worth(tally, 0, 8.0) == -1 * ps.PRIOR_POINTS
+    assert ps.worth(tally, 0, 0.0) == 0
+
+
+def test_play_outs_end_with_the_hand() -> None:
+    ends = set()
+    for view, full in positions(2, "base", 1, 1):
+        game = full[0]
+        end = ps.hand_end(game, view.seat)
+        assert end > game["round"] and end % 4 == 0
+        ends.add((view.phase, end - int(game["round"])))
+    assert {("card", 4), ("card", 2), ("row", 4), ("row", 1)} <= ends
+
+
+def test_evaluate_tells_points_and_shares_of_each_legal_action() -> None:
+    bot: Any = make("search:champion:6")
+    for view, _ in positions(3, "positive", 1, 9):
+        told = bot.evaluate(view, np.random.default_rng(2))
+        assert [value.action for value in told] == view.legal
+        assert all(0 <= value.win_share <= 1 for value in told)
+        assert all(np.isfinite(value.points) for value in told)
+
+
+def test_a_seat_with_nothing_to_decide_passes() -> None:
+    full = engine.new_games([3], DECKS, 2)
+    full["picks"][0, 0] = full["hands"][0, 0, 0]
+    view = View.of(full, DECKS, 0)
+    bot: Any = make("search:quick:4")
+    assert view.legal == [PASS]
+    assert bot.act(view, np.random.default_rng(0)) == PASS
+    assert bot.evaluate(view, np.random.default_rng(0)) == []
+
+
+def test_a_time_budget_asks_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A clock that moves on by a millisecond with each look: a try costs one, 8 ms are for few."""
+    now = iter(np.arange(0, 10, 0.001))
+    bot: Any = PolicySearch("quick", "8ms")
+    monkeypatch.setattr(time, "perf_counter", lambda: next(now))
+    view = View.of(engine.new_games([3], DECKS, 2), DECKS, 0)
+    assert view.phase == "card" and view.games["phase"][0] == CARD_PHASE
+    assert bot.act(view, np.random.default_rng(0)) in view.legal
+    tried = bot._tally[:, ps.DEALS]
+    assert tried.sum() >= 4 and next(now) < 0.02
+
+
+@pytest.mark.parametrize(
+    ("spec", "error", "what"),
+    [
+        ("search:champion", BotSpecError, "lacks its budget"),
+        ("search:champion:x", BotSpecError, "no budget"),
+        ("search:champion:0ms", BotSpecError, "no budget"),
+        ("search:champion:4:rounds=9", BotSpecError, "from 0 to 4"),
+        ("search:champion:4:prior=-1", BotSpecError, "prior is a number of deals"),
+        ("search:champion:4:depth=3", BotSpecError, "no option"),
+        ("search:nobody:4", CheckpointError, "shipped ones"),
+        ("search:champion:4:player=nobody", CheckpointError, "shipped ones"),
+    ],
+)
+def test_a_wrong_specification_says_what_is_wrong(
+    spec: str, error: type[Exception], what: str
+) -> None:
+    with pytest.raises(error, match=what):
+        make(spec)
+
+
+@pytest.mark.slow
+def test_search_beats_the_policy_that_guides_it() -> None:
+    """Six deals an action make the weakest shipped policy clearly stronger."""
+    found = play(["search:apprentice:6", "policy:apprentice"], players=2, games=200, seed=1)
+    assert found.bots[0].ci95[0] > 0.5

@@ -1,0 +1,225 @@
+"""Monte Carlo and search at the same time for a decision: `docs/strength.md`.
+
+    python training/equal_time.py --times 1 5 --players 2 4
+    python training/equal_time.py --write docs
+
+Plays, for each table size and time, `search` in one seat among `mc`, and both among the bare
+policy. Each game has a core of its own, which must have nothing else to do: times are wall time.
+Finished rows are kept in a file, so that a stopped run goes on with the next one, and further times
+and tables can be added by further runs. --write puts the table and the plot of all finished rows
+into a folder (strength.md between its marks, images/equal-time.png) and plays nothing.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # `python training/equal_time.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import tyro
+
+from oxx_env import arena
+from oxx_env.checkpoint import checksum, write_atomically
+from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
+from training.evaluate import entry
+from training.rows import Rows
+
+FIELDS = {"bot", "against", "players", "ms", "games", "win_share", "ci95", "ms_per_decision"}
+BEGIN = "<!-- equal time: written by training/equal_time.py -->"
+END = "<!-- end of equal time -->"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Compare Monte Carlo and search at equal time."""
+
+    checkpoint: str = "champion"
+    """Policy that guides the search: folder, or name of a shipped checkpoint."""
+    times: tuple[float, ...] = (1, 5, 20, 100)
+    """Milliseconds for a decision."""
+    players: tuple[int, ...] = (2, 4, 6)
+    """Table sizes; six players are not measured above 20 ms."""
+    games: tuple[int, int] = (1000, 200)
+    """Games of a row: up to 5 ms, and above."""
+    out: Path = Path("runs/equal-time.json")
+    """Where finished rows are kept."""
+    seed: int = 1
+    """Of deals and bots."""
+    workers: int = 2
+    """Processes, at most one for each idle core."""
+    write: Path | None = None
+    """Play nothing: write table and plot of the finished rows into this folder."""
+
+    def check(self) -> None:
+        """Raise ValueError for what cannot be measured."""
+        for ms in self.times:
+            if not 0.1 <= ms <= 10_000:
+                raise ValueError(f"--times are from 0.1 to 10000 ms, not {ms:g}")
+        for players in self.players:
+            if not MIN_PLAYERS <= players <= MAX_PLAYERS:
+                raise ValueError(
+                    f"--players are from {MIN_PLAYERS} to {MAX_PLAYERS}, not {players}"
+                )
+        if min(self.games) < 20:
+            raise ValueError(f"--games are at least 20, not {min(self.games)}")
+        if not 1 <= self.workers <= (os.cpu_count() or 1):
+            raise ValueError(f"--workers is from 1 to {os.cpu_count()}, not {self.workers}")
+
+
+def line_ups(options: Options) -> list[tuple[str, str, str, str, int, float]]:
+    """What is played: bot, opponent and their specifications, players, ms; short ones first."""
+    found = []
+    for ms in sorted(options.times):
+        for players in options.players:
+            if players > 4 and ms > 20:
+                continue
+            search, mc = f"search:{options.checkpoint}:{ms:g}ms", f"mc:{ms:g}ms"
+            policy = f"policy:{options.checkpoint}"
+            found += [
+                ("search", "mc", search, mc, players, ms),
+                ("search", "policy", search, policy, players, ms),
+                ("mc", "policy", mc, policy, players, ms),
+            ]
+    return found
+
+
+def measure(options: Options) -> None:
+    """Play what is not in the file yet. Raises ValueError, OSError."""
+    kept = rows_of(options)
+    for bot, against, spec, other, players, ms in line_ups(options):
+        name = f"{players} players, {ms:g} ms, {bot} among {against}"
+        if name in kept.done:
+            continue
+        print(f"{name} ...", file=sys.stderr, flush=True)
+        games = options.games[0 if ms <= 5 else 1]
+        result = arena.play(
+            [spec, other], players, games=games, seed=options.seed, workers=options.workers
+        )
+        told = entry(result, against)
+        took = result.timing["ms_per_decision"]
+        kept.add(
+            name,
+            {
+                **told,
+                "bot": bot,
+                "ms": ms,
+                "times_parity": told["win_share"] * players,
+                "ms_per_decision": {bot: took[spec], against: took[other]},
+            },
+        )
+
+
+def rows_of(options: Options) -> Rows:
+    """The finished rows of the file."""
+    key = {"checkpoint": checksum(options.checkpoint), "seed": options.seed}
+    return Rows(options.out, key, FIELDS)
+
+
+def table(rows: list[dict[str, Any]]) -> str:
+    """Markdown: one line for each row, by players, then time."""
+    lines = [
+        "| players | time | one seat | among | win share | × parity | measured ms | games |",
+        "|---|---|---|---|---|---|---|---|",
+    ]
+    for row in sorted(rows, key=lambda r: (r["players"], r["ms"], r["bot"] == "mc", r["against"])):
+        low, high = row["ci95"]
+        took = " / ".join(f"{ms:.2f}" for ms in row["ms_per_decision"].values())
+        lines.append(
+            f"| {row['players']} | {row['ms']:g} ms | `{row['bot']}` | `{row['against']}`"
+            f" | {row['win_share']:.3f} ({low:.3f} to {high:.3f}) | {row['times_parity']:.2f}"
+            f" | {took} | {row['games']:,} |"
+        )
+    return "\n".join(lines)
+
+
+def draw(rows: list[dict[str, Any]], path: Path) -> None:
+    """Win share in proportion to parity over time, a panel for each table size."""
+    import matplotlib
+
+    matplotlib.use("Agg")
+    from matplotlib import pyplot as plt
+
+    sizes = sorted({row["players"] for row in rows})
+    figure, panels = plt.subplots(
+        1,
+        len(sizes),
+        figsize=(1.5 + 4 * len(sizes), 4),
+        layout="constrained",
+        sharey=True,
+        squeeze=False,
+    )
+    pairs = [("search", "mc"), ("search", "policy"), ("mc", "policy")]
+    for players, axes in zip(sizes, panels[0], strict=True):
+        for index, (bot, against) in enumerate(pairs):
+            here = [
+                row
+                for row in sorted(rows, key=lambda r: r["ms"])
+                if (row["players"], row["bot"], row["against"]) == (players, bot, against)
+            ]
+            if not here:
+                continue
+            shares = [row["win_share"] * players for row in here]
+            low = [s - row["ci95"][0] * players for s, row in zip(shares, here, strict=True)]
+            high = [row["ci95"][1] * players - s for s, row in zip(shares, here, strict=True)]
+            axes.errorbar(
+                [row["ms"] * (0.97 + 0.03 * index) for row in here],  # bars beside each other
+                shares,
+                yerr=[low, high],
+                label=f"{bot} among {against}",
+                color=f"C{index}",
+                marker="o",
+                capsize=3,
+            )
+        axes.axhline(1, color="grey", ls=":", lw=1)
+        axes.set_xscale("log")
+        axes.set_xlabel("ms for a decision")
+        axes.set_title(f"{players} players")
+        axes.grid(alpha=0.3)
+    panels[0][0].set_ylabel("win share, in proportion to parity")
+    panels[0][0].legend()
+    path.parent.mkdir(parents=True, exist_ok=True)
+    figure.savefig(path, dpi=120)
+    plt.close(figure)
+
+
+def write(options: Options, folder: Path) -> str:
+    """Put the table between the marks of `strength.md`, draw the plot. Returns the table."""
+    rows = list(rows_of(options).done.values())
+    if not rows:
+        raise ValueError(f"{options.out} has no finished rows; run without --write first")
+    text = table(rows)
+    page = folder / "strength.md"
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} lacks the marks {BEGIN} and {END}")
+    draw(rows, folder / "images" / "equal-time.png")
+    write_atomically(page, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+    return text
+
+
+def main(argv: list[str]) -> int:
+    options = tyro.cli(Options, args=argv, description=__doc__)
+    try:
+        options.check()
+        if options.write is not None:
+            print(write(options, options.write))
+            return 0
+        measure(options)
+        print(table(list(rows_of(options).done.values())))
+    except (ValueError, OSError) as error:
+        print(f"equal_time.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"stopped; finished rows are in {options.out}, go on by the same command")
+        return 130
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

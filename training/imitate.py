@@ -1,0 +1,201 @@
+"""A small network that plays like a large one, for search to play out with.
+
+    python training/imitate.py --policy champion --run-dir runs/swift
+
+Plays games over the whole space (table sizes, rule sets, fresh decks) by drawing from the policy's
+probabilities, and fits a narrower network to these and to the policy's values. The small one looks
+at a sample of the unseen cards only (`foresight.scratch`), which is where most of the time of a
+decision goes. One core, a few minutes; the result is a function of the options.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+import time
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # `python training/imitate.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import torch
+import tyro
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint
+from oxx_env.engine import PENDING, masks, new_games, pending, rule_flags, step
+from oxx_env.foresight import INPUT, encode_inputs
+from oxx_env.forward import score
+from oxx_env.network import OxxNetwork
+from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
+from training.config import ABOVE_0, PRESETS, check_ranges, check_types, check_width
+from training.evaluate import commit, model_card
+from training.selfplay import training_decks
+
+GAMES = 2048  # side by side
+KEPT = 0.35  # of the decisions: neighbours tell nearly the same
+PART = 100_000  # decisions encoded at a time, on fresh decks
+APART = 25  # steps in which only half of the decisions are carried out, so that games drift apart
+
+RANGES: dict[str, tuple[float, float]] = {
+    "seed": (0, 2**32 - 1),
+    "decisions": (1, math.inf),
+    "unseen": (1, NUMBERS),
+    "epochs": (1, math.inf),
+    "minibatch": (1, math.inf),
+    "learning_rate": (ABOVE_0, math.inf),
+    "value_coef": (0, math.inf),
+}
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config:
+    """Imitate a policy by a smaller network."""
+
+    policy: str = "champion"
+    """Checkpoint folder or shipped name of the policy to imitate."""
+    run_dir: Path = Path("runs/swift")
+    """Folder for the checkpoint."""
+    seed: int = 1
+    """Of everything random."""
+    decisions: int = 800_000
+    """Decisions to learn from."""
+    hidden: int = 16
+    """Width of the small network."""
+    unseen: int = 12
+    """Unseen cards its foresight looks at."""
+    epochs: int = 3
+    """Passes over the decisions."""
+    minibatch: int = 1024
+    """Samples of one gradient step."""
+    learning_rate: float = 3e-3
+    """Of Adam at its highest; rises at first, then falls, following a cosine."""
+    value_coef: float = 0.5
+    """Weight of the value loss."""
+
+    def check(self) -> None:
+        """Raise ValueError for what cannot be learned from: what it is, what would be right."""
+        check_types(self)
+        check_ranges(self, RANGES)
+        check_width(self.hidden)
+
+
+def played(
+    weights: NDArray[np.float32], rng: np.random.Generator, n: int, unseen: int
+) -> tuple[NDArray[np.float16], NDArray[np.float32], NDArray[np.float32]]:
+    """About `n` decisions of games by a policy: inputs [N, INPUT] with few unseen cards looked at,
+    the policy's probabilities [N, ACTIONS], and its values [N]."""
+    space = PRESETS["full"]
+    decks = training_decks(space, rng)
+    players = rng.choice(space.players, GAMES, p=space.player_shares_normed)
+    flags = [rule_flags(name) for name in space.rules]
+    rules = rng.choice(flags, GAMES, p=space.rule_shares_normed)
+    seeds = rng.integers(0, 2**53, GAMES)
+    games = new_games(seeds, decks, players, rules, rng.integers(0, len(decks), GAMES))
+    who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
+    legal = np.zeros((len(who), ACTIONS), np.int8)
+    kept: list[tuple[NDArray[np.float16], NDArray[np.float32], NDArray[np.float32]]] = []
+    steps = 0
+    while sum(len(values) for _, _, values in kept) < n:
+        count = int(pending(games, who))
+        masks(games, decks, who, count, legal)
+        seen = np.empty((count, INPUT), np.float32)
+        encode_inputs(games, decks, who, count, seen)
+        logits, values = score(weights, seen)
+        logits = np.where(legal[:count] > 0, logits, -np.inf)
+        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+        shares /= shares.sum(axis=1, keepdims=True)
+        keep = rng.random(count) < KEPT
+        some = np.ascontiguousarray(who[:count][keep])
+        inputs = np.empty((len(some), INPUT), np.float32)
+        encode_inputs(games, decks, some, len(some), inputs, unseen)
+        kept.append((inputs.astype(np.float16), shares[keep], values[keep]))
+        actions = (rng.random((count, 1)) < shares.cumsum(axis=1)).argmax(axis=1)
+        go = rng.random(count) < (0.5 if steps < APART else 1)
+        some = np.ascontiguousarray(who[:count][go])
+        step(games, decks, some, len(some), np.ascontiguousarray(actions[go]), True)
+        steps += 1
+    inputs, probabilities, values = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+    return inputs, probabilities, values
+
+
+def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[OxxNetwork, dict[str, float]]:
+    """The small network, and how far it was from the policy in its last pass: mean KL(policy ||
+    network) in nats, mean squared error of the value."""
+    torch.set_num_threads(1)
+    torch.manual_seed(config.seed)
+    rng = np.random.default_rng([config.seed, 4])
+    net = OxxNetwork(config.hidden)
+    size = min(PART, config.decisions)
+    parts = [
+        played(weights, rng, size, config.unseen)
+        for _ in tqdm(range(-(-config.decisions // size)), unit="part", desc="games")
+    ]
+    optimizer = torch.optim.Adam(net.parameters(), lr=config.learning_rate)
+    steps = config.epochs * sum(-(-len(values) // config.minibatch) for _, _, values in parts)
+    schedule = torch.optim.lr_scheduler.OneCycleLR(
+        optimizer, config.learning_rate, total_steps=max(2, steps)
+    )
+    totals = torch.zeros(3)
+    for _ in tqdm(range(config.epochs), unit="pass", desc="learning"):
+        totals[:] = 0
+        for index in rng.permutation(len(parts)):
+            inputs, shares, wanted = (torch.from_numpy(array) for array in parts[index])
+            for part in torch.from_numpy(rng.permutation(len(inputs))).split(config.minibatch):
+                logits, values = net(inputs[part].float())
+                target = shares[part]
+                logits = torch.log_softmax(logits.masked_fill(target == 0, -1e9), 1)
+                kl = torch.nn.functional.kl_div(logits, target, reduction="batchmean")
+                error = torch.nn.functional.mse_loss(values, wanted[part])
+                optimizer.zero_grad()
+                (kl + config.value_coef * error).backward()
+                optimizer.step()
+                schedule.step()
+                totals += torch.tensor([float(kl.detach()), float(error.detach()), 1.0])
+    kl, error, batches = totals.tolist()
+    return net, {"kl": kl / batches, "value_mse": error / batches}
+
+
+def main(argv: list[str]) -> int:
+    config = tyro.cli(Config, args=argv, description=__doc__)
+    try:
+        config.check()
+        start = time.monotonic()
+        weights, told = load_checkpoint(config.policy)
+        net, figures = imitate(config, weights)
+        facts: dict[str, Any] = {
+            "preset": "imitation",
+            "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
+            "seed": config.seed,
+            "decisions": config.decisions,
+            "seconds": round(time.monotonic() - start, 1),
+            "init": None,
+            "players": list(PRESETS["full"].players),
+            "rules": list(PRESETS["full"].rules),
+            "decks": list(PRESETS["full"].decks),
+            "reward_scale": told.get("reward_scale", 0.1),
+            "unseen_looked_at": config.unseen,
+            "command": " ".join(["python training/imitate.py", *argv]),
+            "commit": commit(),
+            "imitation": figures,
+            "training": {**asdict(config), "run_dir": str(config.run_dir)},
+        }
+        folder = config.run_dir / "checkpoint"
+        save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
+    except (ValueError, OSError) as error:
+        print(f"imitate.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print("imitate.py: stopped; nothing was written", file=sys.stderr)
+        return 130
+    print(json.dumps({"checkpoint": str(folder), **figures}))
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))

@@ -1,0 +1,272 @@
+"""How much worse than the best its decisions are, without any opponent: regret by deep search.
+
+    python training/regret.py --agents policy:champion search:champion:16 mc:200 greedy
+    python training/regret.py --write docs
+
+Positions come from games by the policy over all table sizes and rule sets. Every legal action is
+played out on many deals, twice, each time with other deals: the first half says which action is
+best, the second what that one and the agent's choice are worth, so that luck in the first does not
+count as regret. Values and choices are kept in a file as they come, so that a stopped run goes on.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+if __name__ == "__main__":  # `python training/regret.py` puts this file's folder on the path
+    sys.path[0] = str(Path(__file__).resolve().parents[1])
+
+import numpy as np
+import tyro
+from numpy.typing import NDArray
+from tqdm import tqdm
+
+from oxx_env import bots
+from oxx_env.bots.policy_search import PolicySearch
+from oxx_env.checkpoint import checksum, load_checkpoint, write_atomically
+from oxx_env.engine import PENDING, new_games, pending, rule_flags, stack_decks, step
+from oxx_env.foresight import INPUT, encode_inputs
+from oxx_env.forward import score
+from oxx_env.notation import to_text
+from oxx_env.rules import ACTIONS, CARD_PHASE, MAX_PLAYERS, RULE_SETS
+from oxx_env.views import View
+from training.rows import Rows
+
+PART = 100  # positions valued between two writes
+FIELDS = {"first", "second", "choices"}
+BEGIN = "<!-- regret: written by training/regret.py -->"
+END = "<!-- end of regret -->"
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Measure the regret of decisions by deep search."""
+
+    checkpoint: str = "champion"
+    """Policy whose games the positions come from, and that the deep search belongs to."""
+    agents: tuple[str, ...] = ("policy:champion", "search:champion:16", "mc:200", "greedy")
+    """Bots whose decisions are judged."""
+    positions: int = 5000
+    """Decisions judged."""
+    deals: int = 200
+    """Deals for each action, in each of the two halves."""
+    players: tuple[int, ...] = (2, 3, 4, 6, 10)
+    """Table sizes, equally often."""
+    deck: str = "balanced"
+    """Deck of all games."""
+    worst: int = 10
+    """Positions shown where the first agent is worst."""
+    seed: int = 1
+    """Of positions, deals and bots."""
+    out: Path = Path("runs/regret.json")
+    """Where finished positions are kept."""
+    write: Path | None = None
+    """Also write the result into strength.md of this folder, between its marks."""
+
+
+def sample(options: Options) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.uint8]]:
+    """Positions GAME [N], DECKS [1], and the seats that decide [N]; the options say which."""
+    rng = np.random.default_rng([options.seed, 5])
+    weights, _ = load_checkpoint(options.checkpoint)
+    decks = stack_decks([options.deck])
+    kinds = [(p, rule_flags(r)) for p in options.players for r in RULE_SETS]
+    each = -(-options.positions // len(kinds))
+    found, seats = [], []
+    for players, flags in kinds:
+        count = 64
+        games = new_games(rng.integers(0, 2**53, count), decks, players, flags)
+        who = np.zeros(count * MAX_PLAYERS, PENDING)
+        kept: list[tuple[Any, Any]] = []
+        while n := int(pending(games, who)):
+            seen = np.empty((n, INPUT), np.float32)
+            encode_inputs(games, decks, who, n, seen)
+            logits, _ = score(weights, seen)
+            legal = np.array(
+                [_legal(games, decks, who[i]) for i in range(n)]
+            )  # a few thousand decisions
+            actions = np.where(legal, logits, -np.inf).argmax(axis=1)
+            kept += [(games[who["game"][i]].copy(), who["seat"][i]) for i in range(n)]
+            step(games, decks, who, n, actions, False)
+        for index in rng.choice(len(kept), each, replace=len(kept) < each):
+            found.append(kept[index][0])
+            seats.append(kept[index][1])
+    order = rng.permutation(len(found))[: options.positions]
+    games = np.array(found, games.dtype)[order]
+    return games, decks, np.array(seats, np.uint8)[order]
+
+
+def _legal(games: NDArray[np.void], decks: NDArray[np.void], one: Any) -> NDArray[np.bool_]:
+    view = View.of(games[one["game"]][None], decks, int(one["seat"]))
+    return np.isin(np.arange(ACTIONS), view.legal)
+
+
+def measure(options: Options) -> tuple[Any, Any, Rows]:
+    """Positions, seats, and what was found about each: values and choices, in parts."""
+    games, decks, seats = sample(options)
+    key = {
+        "checkpoint": checksum(options.checkpoint),
+        "seed": options.seed,
+        "positions": options.positions,
+        "deals": options.deals,
+        "players": list(options.players),
+        "deck": options.deck,
+    }
+    kept = Rows(options.out, key, FIELDS)
+    deep = PolicySearch(options.checkpoint, str(options.deals))
+    thinkers = {spec: bots.make(spec) for spec in options.agents}
+    starts = range(0, len(games), PART)
+    for start in tqdm(starts, unit="part", disable=not sys.stderr.isatty()):
+        name, part = f"{start}", slice(start, min(start + PART, len(games)))
+        row = kept.done.get(name) or _values(deep, games[part], decks, seats[part], options, start)
+        missing = [spec for spec in thinkers if spec not in row["choices"]]
+        for spec in missing:
+            row["choices"][spec] = [
+                int(
+                    thinkers[spec].act(
+                        View.of(games[k][None], decks, int(seats[k])),
+                        np.random.default_rng([options.seed, 6, k]),
+                    )
+                )
+                for k in range(part.start, part.stop)
+            ]
+        if missing or name not in kept.done:
+            kept.add(name, row)
+    return games, seats, kept
+
+
+def _values(
+    deep: PolicySearch, games: Any, decks: Any, seats: Any, options: Options, start: int
+) -> dict[str, Any]:
+    """Both halves' values of some positions [N][legal actions], by action."""
+    who = np.zeros(len(games), PENDING)
+    who["game"], who["seat"] = np.arange(len(games)), seats
+    halves = []
+    for half in range(2):
+        copy = games.copy()
+        rng = np.random.default_rng([options.seed, 7, start, half])
+        copy["rng"] = rng.integers(2**64, size=len(games), dtype=np.uint64)
+        values = np.empty((len(games), ACTIONS))
+        deep.even_values(copy, decks, who, values)
+        halves.append(
+            [
+                {str(a): round(float(v), 3) for a, v in enumerate(line) if np.isfinite(v)}
+                for line in values
+            ]
+        )
+    return {"first": halves[0], "second": halves[1], "choices": {}}
+
+
+@dataclass(frozen=True)
+class Judged:
+    """What was found about all positions.
+
+    regret  agent -> float64 [N], points by which its choice is worth less than the best
+    values  float64 [N, ACTIONS], mean of both halves; nan where illegal
+    choices agent -> int64 [N]
+    """
+
+    regret: dict[str, NDArray[np.float64]]
+    values: NDArray[np.float64]
+    choices: dict[str, NDArray[np.int64]]
+
+
+def judge(options: Options, kept: Rows) -> Judged:
+    """Regret of each agent at each position."""
+    rows = [kept.done[str(start)] for start in range(0, options.positions, PART)]
+    halves = np.full((2, options.positions, ACTIONS), np.nan)
+    for half, name in enumerate(("first", "second")):
+        for k, line in enumerate(line for row in rows for line in row[name]):
+            for action, value in line.items():
+                halves[half, k, int(action)] = value
+    best = np.nanargmax(halves[0], axis=1)
+    at = np.arange(options.positions)
+    choices, regret = {}, {}
+    for spec in options.agents:
+        choices[spec] = np.array([c for row in rows for c in row["choices"][spec]])
+        regret[spec] = halves[1, at, best] - halves[1, at, choices[spec]]
+    return Judged(regret, halves.mean(axis=0), choices)
+
+
+def report(options: Options, games: Any, seats: Any, found: Judged) -> str:
+    """Markdown: regret by phase, table size and rule set, then the worst positions."""
+    groups: list[tuple[str, Callable[[], Any]]] = [
+        ("all", lambda: np.ones(len(games), bool)),
+        ("cards", lambda: games["phase"] == CARD_PHASE),
+        ("rows", lambda: games["phase"] != CARD_PHASE),
+    ]
+    groups += [
+        (f"{p} players", lambda p=p: games["players"] == p)  # type: ignore[misc]
+        for p in options.players
+    ]
+    groups += [
+        (f"`{r}`", lambda r=r: games["rules"] == rule_flags(r))  # type: ignore[misc]
+        for r in RULE_SETS
+    ]
+    heads = " | ".join(f"`{spec}`" for spec in options.agents)
+    lines = [f"| decisions | number | {heads} |", "|---" * (2 + len(options.agents)) + "|"]
+    for name, which in groups:
+        mask = which()
+        count = int(mask.sum())
+        if not count:
+            continue
+        cells = []
+        for spec in options.agents:
+            regret = found.regret[spec][mask]
+            half = 1.96 * float(regret.std()) / count**0.5
+            cells.append(f"{regret.mean():.3f} ± {half:.3f}")
+        lines.append(f"| {name} | {count:,} | {' | '.join(cells)} |")
+    first = options.agents[0]
+    lines += ["", f"Where `{first}` loses most (mean of both halves, relative points):", ""]
+    decks = stack_decks([options.deck])
+    rows = np.arange(len(games))
+    loss = np.nanmax(found.values, axis=1) - found.values[rows, found.choices[first]]
+    for k in np.argsort(-loss, kind="stable")[: options.worst]:
+        view = View.of(games[k][None], decks, int(seats[k]))
+        values = ", ".join(f"{_named(view, a)} {found.values[k, a]:+.2f}" for a in view.legal)
+        chosen = _named(view, int(found.choices[first][k]))
+        lines += ["```", to_text(view).rstrip(), "```", "", f"{values}; it plays {chosen}.", ""]
+    return "\n".join(lines).rstrip()
+
+
+def _named(view: View, action: int) -> str:
+    """An action as people say it."""
+    return f"card {view.hand[action]}" if action < 4 else f"row {action - 3}"
+
+
+def write(folder: Path, text: str) -> None:
+    """Put the result between the marks of `strength.md`. Raises ValueError, OSError."""
+    page = folder / "strength.md"
+    before, begin, rest = page.read_text().partition(BEGIN)
+    _, end, after = rest.partition(END)
+    if not begin or not end:
+        raise ValueError(f"{page} lacks the marks {BEGIN} and {END}")
+    write_atomically(page, f"{before}{BEGIN}\n\n{text}\n\n{END}{after}".encode())
+
+
+def main(argv: list[str]) -> int:
+    options = tyro.cli(Options, args=argv, description=__doc__)
+    try:
+        if not options.agents:
+            raise ValueError("--agents: at least one is needed")
+        if options.positions < 1 or options.deals < 1 or options.worst < 0:
+            raise ValueError("--positions and --deals are at least 1, --worst at least 0")
+        games, seats, kept = measure(options)
+        text = report(options, games, seats, judge(options, kept))
+        if options.write is not None:
+            write(options.write, text)
+    except (ValueError, OSError) as error:
+        print(f"regret.py: {error}", file=sys.stderr)
+        return 2
+    except KeyboardInterrupt:
+        print(f"stopped; finished positions are in {options.out}, go on by the same command")
+        return 130
+    print(text)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
