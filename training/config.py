@@ -10,7 +10,7 @@ from typing import Any, get_args, get_origin, get_type_hints
 import numpy as np
 
 from oxx_env.cards import load_deck
-from oxx_env.checkpoint import MAX_BYTES
+from oxx_env.checkpoint import MAX_BYTES, load_checkpoint
 from oxx_env.engine import rule_flags
 from oxx_env.forward import weight_count
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
@@ -92,6 +92,8 @@ class Config:
     """Past snapshots kept as opponents; the weakest gives way to a new one."""
     snapshot_every: int = 500_000
     """Decisions from one snapshot to the next."""
+    frozen: str | None = None
+    """One seat of each match learns, the others are this at its best: a checkpoint or a bot."""
 
     games: int = 256
     """Games played side by side."""
@@ -158,6 +160,13 @@ class Config:
             raise ValueError(f"{', '.join(shares)} add up to {total:g}; at most 1 is there to give")
         if self.pool_share and not self.pool_size:
             raise ValueError(f"pool_share {self.pool_share:g} needs a pool: give a pool_size")
+        if self.frozen is not None:
+            if not isinstance(self.frozen, str):
+                raise ValueError(f"frozen is a checkpoint or a bot, not {self.frozen!r}")
+            if total:
+                raise ValueError("frozen is the only opponent: leave the shares of others at 0")
+            if self.frozen not in BOT_NAMES:
+                load_checkpoint(self.frozen)
         check_width(self.hidden)
         # A seat's last decision in a batch is not learned from: a minibatch must be left.
         least = self.minibatch + (self.games + 1) * MAX_PLAYERS

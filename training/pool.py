@@ -4,6 +4,8 @@ Some matches are played by the learner alone, in all seats; in the others it sha
 one kind of opponent. How often each kind sits down is a share of the matches in the configuration;
 the share of the snapshots is divided among them by how well they do against the learner. What was
 played against whom is counted, and written to a manifest beside the snapshots.
+
+A run against a frozen opponent knows one line-up alone: a seat of the learner, the rest frozen.
 """
 
 from __future__ import annotations
@@ -21,8 +23,9 @@ from oxx_env.checkpoint import write_atomically
 from oxx_env.forward import weight_count
 from training.config import BOT_NAMES, Config
 
-# Who sits in a seat: a network by its index (0 the learner, then the snapshots), or a compiled bot.
-LEARNER, GREEDY, RANDOM, CAREFUL, MONTE_CARLO = 0, -1, -2, -3, -4
+# Who sits in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot,
+# or a network that does not change.
+LEARNER, GREEDY, RANDOM, CAREFUL, MONTE_CARLO, FROZEN = 0, -1, -2, -3, -4, -5
 BOTS = dict(zip(BOT_NAMES, (GREEDY, CAREFUL, MONTE_CARLO), strict=True))
 
 # What is counted for each kind of line-up, results float64 [KINDS, TALLIES].
@@ -33,7 +36,8 @@ LEAST = 0.25  # of a snapshot's mean chance to be chosen: none is never met agai
 
 
 class Pool:
-    """Snapshots and bots. Line-up kind 0 is the learner alone, then snapshots, then the bots.
+    """Snapshots and bots. Line-up kind 0 is the learner alone, then snapshots, then the bots, last
+    the frozen network where there is one.
 
     weights   float32 [size, weights], the snapshots
     born      int64 [size], the learner's decisions when each was taken; -1: the place is empty
@@ -49,17 +53,22 @@ class Pool:
         self.config = config
         self.weights = np.zeros((size, weight_count(config.hidden)), np.float32)
         self.born = np.full(size, -1, np.int64)
-        kinds = 1 + size + len(BOTS)
+        network = config.frozen is not None and config.frozen not in BOTS
+        self.bots = {**BOTS, "frozen": FROZEN} if network else BOTS
+        kinds = 1 + size + len(self.bots)
         self.opposing = np.full(kinds, 0.5)
         self.totals = np.zeros((kinds, TALLIES))
         self.former = np.zeros((0, 1 + TALLIES))
-        self.seats = np.array([0, *range(1, 1 + size), *BOTS.values()], np.int8)
-        self.names = ["self", *(f"snapshot {k}" for k in range(size)), *BOTS]
+        self.seats = np.array([0, *range(1, 1 + size), *self.bots.values()], np.int8)
+        self.names = ["self", *(f"snapshot {k}" for k in range(size)), *self.bots]
 
     @property
     def bot_shares(self) -> NDArray[np.float64]:
-        """Share of the matches against each of BOTS."""
+        """Share of the matches against each of `bots`."""
         config = self.config
+        if config.frozen is not None:
+            only = config.frozen if config.frozen in BOTS else "frozen"
+            return np.array([float(name == only) for name in self.bots])
         return np.array([config.greedy_share, config.careful_share, config.mc_share])
 
     def shares(self) -> NDArray[np.float64]:

@@ -13,10 +13,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env import cards
+from oxx_env import cards, ratings
 from oxx_env.bots.monte_carlo import HORIZON, RELATIVE, value_actions
 from oxx_env.bots.monte_carlo import TALLIES as MC_TALLIES
 from oxx_env.bots.simple import careful_row, careful_slot
+from oxx_env.checkpoint import load_checkpoint
 from oxx_env.engine import (
     deal_again,
     greedy_row,
@@ -27,7 +28,7 @@ from oxx_env.engine import (
     stack_decks,
 )
 from oxx_env.foresight import INPUT, encode_input, scratch
-from oxx_env.forward import best_action, drawn, forward, softmax, workspace
+from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
 from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
@@ -51,6 +52,7 @@ from training.config import Config
 from training.pool import (
     CAREFUL,
     EXPECTED,
+    FROZEN,
     GREEDY,
     LEARNER,
     MATCHES,
@@ -172,11 +174,19 @@ def bot_action(game, deck, seat, bot, determinisations, work):
 
 
 @kernel
-def seat_down(game, control, stream, mixture, opponents):
+def network_action(game, deck, seat, weights, hidden, sight, obs, work, logits):
+    """The action a network scores highest, as the bot `policy` plays."""
+    encode_input(game, deck, seat, sight, obs)
+    forward(weights, hidden, obs, work, logits)
+    return best_action(logits, legal_actions(game, deck, seat))
+
+
+@kernel
+def seat_down(game, control, stream, mixture, opponents, single):
     """Who plays the next match; returns the kind of line-up, drawn by cumulative shares `mixture`.
 
     Kind 0: the learner in all seats. The others: it has half of the seats (rounded down, at least
-    one), side by side, `opponents[kind]` the rest.
+    one), side by side, or with `single` one seat; `opponents[kind]` the rest.
     """
     players = np.int64(game["players"])
     draw = uniform(stream)
@@ -184,7 +194,7 @@ def seat_down(game, control, stream, mixture, opponents):
     while kind < len(mixture) - 1 and draw >= mixture[kind]:
         kind += 1
     first = np.int64(uniform(stream) * np.float32(players))
-    learners = players if kind == 0 else players // 2
+    learners = players if kind == 0 else (1 if single else players // 2)
     for seat in range(MAX_PLAYERS):
         control[seat] = opponents[kind]
     for k in range(learners):
@@ -201,8 +211,11 @@ def collect(
     streams,
     mixture,
     opponents,
+    single,
     weights,
     hidden,
+    frozen,
+    frozen_hidden,
     prior,
     scale,
     determinisations,
@@ -227,7 +240,9 @@ def collect(
     streams          uint64 [B, 1], for sampling actions and line-ups
     mixture          float32 [KINDS], cumulative shares of the kinds of line-up
     opponents        int8 [KINDS], who sits with the learner
+    single           it has one seat only, wherever it has opponents
     weights          float32 [K, weights]: the learner, then the pool
+    frozen           float32 [weights], FROZEN's, of width `frozen_hidden`; it plays its best action
     prior            index of the weights whose probabilities go to `priors`, or -1
     determinisations of the Monte Carlo bots
     last             int32 [B, 10], scratch: the seat's last sample
@@ -237,7 +252,7 @@ def collect(
     """
     capacity = len(actions)
     sight = tools[0]
-    work = np.zeros(len(workspace_like(hidden)), np.float32)
+    work = np.zeros(len(workspace_like(max(hidden, frozen_hidden))), np.float32)
     logits = np.zeros(ACTIONS, np.float32)
     probs = np.zeros(ACTIONS, np.float32)
     obs = np.zeros(INPUT, np.float32)
@@ -255,6 +270,11 @@ def collect(
                 if not decides(game, seat):
                     continue
                 who = np.int64(control[g, seat])
+                if who == FROZEN:
+                    picked[seat] = network_action(
+                        game, deck, seat, frozen, frozen_hidden, sight, obs, work, logits
+                    )
+                    continue
                 if who < 0:
                     picked[seat] = bot_action(game, deck, seat, who, determinisations, tools)
                     continue
@@ -308,7 +328,7 @@ def collect(
                         results[kinds[g], POINTS] += relative_points(game, seat)
                 game["deck"] = np.int64(uniform(streams[g]) * np.float32(decks.shape[0]))
                 deal_again(game, decks[game["deck"]])
-                kinds[g] = seat_down(game, control[g], streams[g], mixture, opponents)
+                kinds[g] = seat_down(game, control[g], streams[g], mixture, opponents, single)
 
 
 @kernel_allocating
@@ -323,13 +343,19 @@ _WORK_WIDE = (len(workspace(16)) - len(workspace(8))) // 8
 class Collector:
     """Plays the training games and remembers where they stand.
 
-    prior  float32 [weights], the policy not to be forgotten; None: there is none
+    prior   float32 [weights], the policy not to be forgotten; None: there is none
+    frozen  float32 [weights] of the frozen opponent; None: there is none, or it is a bot
+
+    Raises CheckpointError for a frozen opponent that is none.
     """
 
     def __init__(self, config: Config, prior: NDArray[np.float32] | None = None) -> None:
         self.config = config
         self.prior = prior
         self.pool = Pool(config)
+        self.frozen: NDArray[np.float32] | None = None
+        if FROZEN in self.pool.seats:
+            self.frozen = load_checkpoint(str(config.frozen))[0]
         rng = np.random.default_rng([config.seed, 0])
         count = config.games
         players = rng.choice(config.players, count, p=config.player_shares_normed)
@@ -348,8 +374,17 @@ class Collector:
         mixture = self._mixture()
         for g in range(count):
             self.kinds[g] = seat_down(
-                self.games[g], self.control[g], self.streams[g], mixture, self.pool.seats
+                self.games[g],
+                self.control[g],
+                self.streams[g],
+                mixture,
+                self.pool.seats,
+                self._single,
             )
+
+    @property
+    def _single(self) -> bool:
+        return self.config.frozen is not None
 
     def _mixture(self) -> NDArray[np.float32]:
         return np.cumsum(self.pool.shares()).astype(np.float32)
@@ -382,8 +417,10 @@ class Collector:
             self.streams,
             self._mixture(),
             self.pool.seats,
+            self._single,
             stack,
             config.hidden,
+            *_network(self.frozen),
             -1 if self.prior is None else len(stack) - 1,
             np.float32(config.reward_scale),
             config.mc_determinisations,
@@ -397,11 +434,15 @@ class Collector:
 
     def state(self) -> dict[str, NDArray[Any]]:
         """A copy of all that the next collection depends on, besides the weights."""
-        own = ("games", "streams", "control", "kinds", "decks")
+        own = ["games", "streams", "control", "kinds", "decks"]
+        if self.frozen is not None:
+            own.append("frozen")
         return {name: getattr(self, name).copy() for name in own} | self.pool.state()
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a `state`."""
+        """Go on from a `state`. Raises ValueError if the frozen opponent has changed since."""
+        if self.frozen is not None and not np.array_equal(self.frozen, state["frozen"]):
+            raise ValueError(f"{self.config.frozen} has other weights than when it was frozen")
         self.pool.load_state(state)
         for name, array in state.items():
             if not name.startswith("pool_"):
@@ -420,10 +461,29 @@ def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]
     )
 
 
+def _network(weights: NDArray[np.float32] | None) -> tuple[NDArray[np.float32], int]:
+    """What the kernels get of a network that may be missing: weights and width."""
+    return (np.zeros(0, np.float32), 0) if weights is None else (weights, hidden_of(len(weights)))
+
+
 @kernel_allocating
-def _duel(games, decks, seats, weights, hidden, bot, determinisations, shares, points, tools):
-    """Play games to the end: `seats[g]` by the network's best action, the others by a bot."""
-    work = np.zeros(len(workspace_like(hidden)), np.float32)
+def _duel(
+    games,
+    decks,
+    seats,
+    weights,
+    hidden,
+    bot,
+    frozen,
+    frozen_hidden,
+    determinisations,
+    shares,
+    points,
+    tools,
+):
+    """Play games to the end: `seats[g]` by the network's best action, the others by a bot, or by
+    the best action of the network `frozen` if `bot` is FROZEN."""
+    work = np.zeros(len(workspace_like(max(hidden, frozen_hidden))), np.float32)
     logits = np.zeros(ACTIONS, np.float32)
     obs = np.zeros(INPUT, np.float32)
     picked = np.zeros(MAX_PLAYERS, np.int64)
@@ -437,9 +497,13 @@ def _duel(games, decks, seats, weights, hidden, bot, determinisations, shares, p
                 picked[seat] = -1
                 if decides(game, seat):
                     if seat == seats[g]:
-                        encode_input(game, deck, seat, sight, obs)
-                        forward(weights, hidden, obs, work, logits)
-                        picked[seat] = best_action(logits, legal_actions(game, deck, seat))
+                        picked[seat] = network_action(
+                            game, deck, seat, weights, hidden, sight, obs, work, logits
+                        )
+                    elif bot == FROZEN:
+                        picked[seat] = network_action(
+                            game, deck, seat, frozen, frozen_hidden, sight, obs, work, logits
+                        )
                     else:
                         picked[seat] = bot_action(game, deck, seat, bot, determinisations, tools)
             for seat in range(np.int64(game["players"])):
@@ -452,6 +516,28 @@ def _duel(games, decks, seats, weights, hidden, bot, determinisations, shares, p
         points[g] = relative_points(game, seats[g])
 
 
+@dataclass(frozen=True)
+class Outcome:
+    """A network in one seat against the same opponent in all others, each deal from every seat.
+
+    shares  float32 [deals, players], its share of the victory, by deal and seat
+    points  float32 [deals, players], its relative points
+    """
+
+    shares: NDArray[np.float32]
+    points: NDArray[np.float32]
+
+    @property
+    def share(self) -> float:
+        """Mean win share; parity is 1 / players."""
+        return float(self.shares.mean())
+
+    @property
+    def ci95(self) -> ratings.Interval:
+        """Its 95 % interval, the deal being the unit."""
+        return ratings.share_interval(self.shares.mean(axis=1), self.shares.shape[1])
+
+
 def duel(
     weights: NDArray[np.float32],
     hidden: int,
@@ -462,16 +548,32 @@ def duel(
     seed: int = 0,
     bot: int = GREEDY,
     determinisations: int = 30,
-) -> tuple[float, float]:
-    """Quick look during training: mean win share and relative points against a compiled bot.
+    frozen: NDArray[np.float32] | None = None,
+    stream: int = 1,
+) -> Outcome:
+    """Play a network against a compiled bot, or against `frozen`, the weights of another, both by
+    their best actions.
 
-    Every deal is played once from each seat, decks in turn. Reported strengths come from the arena.
+    Every deal is played once from each seat, decks in turn. `seed` and `stream` make the deals:
+    1 for a quick look during training. Reported strengths come from the arena.
     """
     deals = max(1, games // players)
-    seeds = np.random.default_rng([seed, 1]).integers(0, 2**53, deals)
+    seeds = np.random.default_rng([seed, stream]).integers(0, 2**53, deals)
     index = np.repeat(np.arange(deals) % len(decks), players)
     batch = new_games(np.repeat(seeds, players), decks, players, rules, index)
     seats = np.tile(np.arange(players), deals)
     shares, points = np.zeros(len(batch), np.float32), np.zeros(len(batch), np.float32)
-    _duel(batch, decks, seats, weights, hidden, bot, determinisations, shares, points, tools())
-    return float(shares.mean()), float(points.mean())
+    _duel(
+        batch,
+        decks,
+        seats,
+        weights,
+        hidden,
+        bot if frozen is None else FROZEN,
+        *_network(frozen),
+        determinisations,
+        shares,
+        points,
+        tools(),
+    )
+    return Outcome(shares.reshape(deals, players), points.reshape(deals, players))

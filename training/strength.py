@@ -13,7 +13,7 @@ from __future__ import annotations
 import functools
 import sys
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -105,6 +105,7 @@ def deck_groups(config: dict[str, Any]) -> dict[str, cards.DeckSpec]:
     config  of the checkpoint; its training options tell which decks it was trained on
     """
     options = config_of(config.get("training", {}))
+    options = replace(options, frozen=None)  # which need not be at hand, to know the decks
     trained = [np.array(deck_cards(deck), np.uint8) for deck in Collector(options).decks[:DECKS]]
     rng = np.random.default_rng(UNSEEN_SEED)
     unseen = [cards.random_deck(options.decks[k % len(options.decks)], rng) for k in range(DECKS)]

@@ -243,10 +243,10 @@ class Run:
         for name, own in {**kept, "weights": weights, "behaviour": weights}.items():
             check_like(name, state[name], own)
         check_games(state["games/games"], len(self.collector.decks))
-        low, high = -len(BOTS) - 1, 1 + self.config.pool_size
-        if not ((state["games/control"] >= low) & (state["games/control"] < high)).all():
+        seats = self.collector.pool.seats
+        if not np.isin(state["games/control"], seats).all():
             raise ValueError("games/control seats somebody unknown")
-        if not ((state["games/kinds"] >= 0) & (state["games/kinds"] < high + len(BOTS))).all():
+        if not ((state["games/kinds"] >= 0) & (state["games/kinds"] < len(seats))).all():
             raise ValueError("games/kinds holds an unknown line-up")
         learner.network.load_weights(state["weights"])
         learner.behaviour = state["behaviour"]
@@ -396,7 +396,7 @@ class Progress(BaseCallback):
         result: dict[str, Any] = {"decisions": run.decisions}
         for bot in config.eval_bots:
             for players in config.eval_players or config.players:
-                share, points = duel(
+                outcome = duel(
                     run.learner.network.weights(),
                     config.hidden,
                     run.collector.decks,
@@ -405,8 +405,9 @@ class Progress(BaseCallback):
                     config.eval_games // (5 if bot == "mc" else 1),
                     bot=BOTS[bot],
                 )
-                result[f"{bot}_{players}p"] = share
-                self.logger.record(f"win_share/{bot}_{players}p", share)
+                result[f"{bot}_{players}p"] = outcome.share
+                self.logger.record(f"win_share/{bot}_{players}p", outcome.share)
+                points = float(outcome.points.mean())
                 self.logger.record(f"relative_points/{bot}_{players}p", points)
         run.evaluations.append(result)
         bot, players = config.eval_bots[0], (config.eval_players or config.players)[0]
@@ -416,9 +417,9 @@ class Progress(BaseCallback):
         self.bar.close()
 
 
-def learn(run: Run) -> bool:
-    """Train to the end; False if a signal ended it (the state is saved)."""
-    progress = Progress(run)
+def learn(run: Run, progress: Progress | None = None) -> bool:
+    """Train to the end; False if a signal, or `progress`, ended it (the state is saved)."""
+    progress = progress or Progress(run)
 
     def stop(signum: int, frame: Any) -> None:
         progress.stopped = True
@@ -469,12 +470,10 @@ def command_of(config: Config, init: str | None) -> str:
     return shlex.join(words)
 
 
-def finish(run: Run, workers: int) -> None:
-    """Checkpoint, evaluation table, learning curve, model card."""
+def facts_of(run: Run, command: str) -> dict[str, Any]:
+    """What a checkpoint tells of the run that made it."""
     config = run.config
-    folder = run.folder / "checkpoint"
-    _, init = load_config(run.folder / CONFIG)
-    facts = {
+    return {
         "preset": config.preset,
         "seed": config.seed,
         "decisions": run.decisions,
@@ -484,10 +483,18 @@ def finish(run: Run, workers: int) -> None:
         "rules": list(config.rules),
         "decks": list(config.decks),
         "reward_scale": config.reward_scale,
-        "command": command_of(config, init),
+        "command": command,
         "commit": commit(),
         "training": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()},
     }
+
+
+def finish(run: Run, workers: int) -> None:
+    """Checkpoint, evaluation table, learning curve, model card."""
+    config = run.config
+    folder = run.folder / "checkpoint"
+    _, init = load_config(run.folder / CONFIG)
+    facts = facts_of(run, command_of(config, init))
     weights, hidden = run.learner.network.weights(), config.hidden
     save_checkpoint(folder, weights, hidden, facts, model_card(facts, None))
     print("playing the evaluation games ...", file=sys.stderr, flush=True)
