@@ -34,13 +34,15 @@ export function costSentence(told) {
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-export async function reviewPage(root, path, token, id) {
+export async function reviewPage(root, path, held, id) {
+  const [token] = held.split(".");
   const state = await call(path, { token });
   const show = async (seat) => {
     body.replaceChildren(el("p", { role: "status" }, "The coach goes through the decisions …"));
     try {
       const { decisions, basis } = await call(`${path}/review?seat=${seat}`, { token });
-      body.replaceChildren(...drawReview(decisions, state, seat, basis, `#/replay/${id}/${token}`));
+      body.replaceChildren(...drawReview(decisions, state, seat, basis, state.over
+        ? (told) => el("a", { href: `#/replay/${id}/${token}/${told.game}/${told.round}` }, "See it") : () => ""));
     } catch (error) {
       body.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
     }
@@ -51,11 +53,13 @@ export async function reviewPage(root, path, token, id) {
       seat.name + (index === state.seat ? " (you)" : ""))));
   root.replaceChildren(el("h1", {}, "Review"),
     el("p", { class: "bar" }, el("label", { class: "bar" }, "Seat", state.over ? choice : state.seats[state.seat].name),
-      el("a", { href: `#/table/${id}/${token}` }, "Back to the table")), body);
+      el("a", { href: `#/table/${id}/${held}` }, "Back to the table")), body);
   await show(state.seat);
 }
 
-function drawReview(decisions, state, seat, basis, replay) {
+/** The review of a seat as nodes. `state` tells `match.of`, `direction`, and when it is `over` the `winners`;
+ * `see(decision)` is what leads to a decision on the table. */
+export function drawReview(decisions, state, seat, basis, see) {
   if (!decisions.length) return [el("p", {}, "Nothing has been decided yet.")];
   const worst = decisions.map((told, index) => ({ told, index })).filter(({ told }) => told.cost.win_share >= 0.005)
     .sort((a, b) => b.told.cost.win_share - a.told.cost.win_share || b.told.cost.points - a.told.cost.points).slice(0, 3);
@@ -68,8 +72,7 @@ function drawReview(decisions, state, seat, basis, replay) {
     graph(decisions, worst.map(({ index }) => index), state, seat),
     el("h2", {}, worst.length ? "The three worst moves" : "No move cost anything worth naming"),
     el("ol", { id: "worst" }, worst.map(({ told }) => el("li", {},
-      `${capital(when(told))}: ${costSentence(told)} `, state.over
-        ? el("a", { href: `${replay}/${told.game}/${told.round}` }, "See it") : "",
+      `${capital(when(told))}: ${costSentence(told)} `, see(told),
       el("details", {}, el("summary", {}, "All choices"), adviceTable({ options: told.options, basis: "" }, state.direction))))),
     el("p", { class: "note" }, `The chances are the coach's estimates before each decision. ${basis}`),
   ];
