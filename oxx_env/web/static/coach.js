@@ -70,7 +70,7 @@ export function drawReview(decisions, state, seat, basis, see) {
     el("p", {}, `${plural(decisions.length, "decision")}, ${free} of them as good as the best; the others cost ${percent(total)} of a victory together.`),
     el("h2", {}, "Chances to win"),
     graph(decisions, worst.map(({ index }) => index), state, seat),
-    el("h2", {}, worst.length ? "The three worst moves" : "No move cost anything worth naming"),
+    el("h2", {}, ["No move cost anything worth naming", "The worst move", "The two worst moves", "The three worst moves"][worst.length]),
     el("ol", { id: "worst" }, worst.map(({ told }) => el("li", {},
       `${capital(when(told))}: ${costSentence(told)} `, see(told),
       el("details", {}, el("summary", {}, "All choices"), adviceTable({ options: told.options, basis: "" }, state.direction))))),
@@ -79,7 +79,7 @@ export function drawReview(decisions, state, seat, basis, see) {
 }
 
 function graph(decisions, worst, state, seat) {
-  const width = 760, height = 240, left = 46, right = 12, top = 12, low = 30;
+  const width = 760, height = 240, left = 66, right = 12, top = 12, low = 30;
   const shares = decisions.map((told) => told.win_share);
   const ends = state.over ? [...shares, state.winners.includes(seat) ? 1 / state.winners.length : 0] : shares;
   const x = (index) => left + (index * (width - left - right)) / Math.max(1, ends.length - 1);
@@ -89,7 +89,7 @@ function graph(decisions, worst, state, seat) {
   const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "graph", role: "img", "aria-label": words });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     node.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share), y2: y(share) }),
-      svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share)));
+      svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`));
   }
   let last = "";
   decisions.forEach((told, index) => {

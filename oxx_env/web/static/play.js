@@ -296,7 +296,7 @@ class SeatPage {
     const active = document.activeElement?.id;
     const names = this.names();
     const live = !this.showing && !this.between;
-    this.game.replaceChildren(
+    this.game.replaceChildren(...[
       this.head(),
       rows(model, this.canChoose && state.phase === "row" ? state.legal.map((a) => a - 4) : [],
         (row) => this.choose(row + 4), this.rowHints()),
@@ -304,7 +304,7 @@ class SeatPage {
       this.hand(names),
       this.coach(),
       this.logPanel(),
-    );
+    ].filter(Boolean)); // null would be written out
     if (active) document.getElementById(active)?.focus({ preventScroll: true });
     const list = this.game.querySelector(".log ol");
     if (list) list.scrollTop = list.scrollHeight;
@@ -368,12 +368,13 @@ class SeatPage {
       const under = state.returned[index] ?? [];
       const front = index === state.seat && !this.shared;
       return el("div", { class: `seat${index === state.seat ? " you" : ""}${due ? " due" : ""}`, "data-seat": index },
-        el("span", { class: "who" }, names[index], front ? " (you)" : this.shared && this.holders.has(index) ? " (here)" : ""),
+        el("span", { class: "who" }, names[index], front ? " (you)" : ""),
         el("span", { class: "points" }, points, el("span", { class: "unseen" }, ` ${points === 1 ? "point" : "points"}`)),
         el("span", { class: "has" },
           el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[index] }, () => el("i"))),
           ` hand ${state.hand_sizes[index]} · pile ${state.pile_sizes[index]} · taken ${model.taken[index]}`,
           state.match.of > 1 ? ` · match ${before[index] + points}` : "",
+          this.shared && this.holders.has(index) ? " · sits here" : "",
           under.length ? ` · under the pile: ${under.join(", ")}` : "",
           known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
           due && index !== state.seat ? (seat.free ? " · seat is free" : seat.kind === "bot" ? " · thinking" : " · choosing") : ""),

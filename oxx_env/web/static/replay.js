@@ -15,7 +15,7 @@ export async function replay(root, [id, token, game, round], signal) {
     try {
       const { games } = await call("api/replay", { text });
       const lines = text.split("\n").filter((line) => line.trim());
-      new Replay(body, games, lines, signal).show(Math.min(number, games.length) - 1, at);
+      new Replay(body, games, lines, signal).show(Math.max(1, Math.min(number, games.length)) - 1, at);
     } catch (error) {
       body.replaceChildren();
       status.textContent = error.message;
@@ -47,8 +47,8 @@ class Replay {
     this.game = this.games[index];
     this.index = index;
     this.seat = Math.min(this.seat, this.game.players - 1);
-    this.at = 1;
-    if (round) this.at = this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round);
+    const found = this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round);
+    this.at = Math.max(1, found);
     this.build();
   }
 
