@@ -11,7 +11,9 @@ import threading
 import time
 import urllib.request
 import warnings
+from concurrent.futures import ThreadPoolExecutor
 
+import numpy as np
 import pytest
 
 pytest.importorskip("starlette", reason="the extra `web` is not installed")
@@ -25,7 +27,7 @@ from oxx_env import cards, cli, records, render
 from oxx_env.rules import RULE_SETS
 from oxx_env.web import coach, house, rooms
 from oxx_env.web.app import MAX_BODY, make_app
-from oxx_env.web.levels import levels
+from oxx_env.web.levels import bot_of, levels
 
 HUMAN, GREEDY = {"kind": "human"}, {"kind": "bot", "level": "greedy"}
 
@@ -118,9 +120,24 @@ def test_a_game_against_bots_is_played_to_its_end_and_is_a_valid_record(client, 
 
 def test_every_level_plays(client):
     names = [level.name for level in levels()]
-    assert names[:3] == ["random", "greedy", "careful"]
+    assert names == ["random", "greedy", "careful", "champion", "search"]
     player = sit(client, HUMAN, *({"kind": "bot", "level": name} for name in names))
     assert player.play()["over"]
+
+
+def test_every_level_answers_the_same_once_more(client):
+    player = sit(client, HUMAN, GREEDY)
+    state = player.my_turn()
+    room = client.app.state.house.rooms.get(player.id)
+    for level in levels():
+
+        def answer(name=level.name):
+            return int(bot_of(name).act(room.view(0), room.generator(0, state["turn"])))
+
+        first = answer()
+        with ThreadPoolExecutor(1) as another:  # where another bot of that level answers
+            assert another.submit(answer).result() == first
+        assert answer() == first
 
 
 def test_a_match_adds_up_and_shows_its_records_only_when_it_is_over(client):
@@ -157,7 +174,7 @@ def test_events_tell_the_record(client):
 
 
 def test_an_own_deck_is_played_and_named(client):
-    deck = cards.random_deck("balanced", __import__("numpy").random.default_rng(5)).tolist()
+    deck = cards.random_deck("balanced", np.random.default_rng(5)).tolist()
     player = sit(client, HUMAN, *[GREEDY] * 9, deck={"name": "my box", "cards": deck})
     assert player.state()["cards"] == deck
     player.play()
@@ -231,6 +248,22 @@ def test_a_token_holds_one_seat_and_no_other(client):
     assert anna.move(state, state["legal"][0]).status_code == 200
     assert ben.state()["turn"] == 0 and len(ben.state()["hand"]) == 4
     assert anna.state()["waits_for"] == [1]
+
+
+def test_who_makes_a_table_gets_a_token_for_each_seat_at_the_same_device(client):
+    here = {"kind": "human", "name": "Ben", "here": True}
+    made = client.post("/api/tables", json={"seats": [HUMAN, GREEDY, here, HUMAN]}).json()
+    assert [one["seat"] for one in made["seats"]] == [0, 2]
+    assert (made["seat"], made["token"]) == (0, made["seats"][0]["token"])
+    anna, ben = (Player(client, {"id": made["id"], **one}) for one in made["seats"])
+    assert (anna.state()["seat"], ben.state()["seat"]) == (0, 2)
+    assert [seat["free"] for seat in ben.state()["seats"]] == [False, False, False, True]
+    assert not set(anna.state()["hand"]) & set(ben.state()["hand"])
+    assert ben.get("/coach").status_code == 200
+    assert anna.get("/review?seat=2").status_code == 403  # one device, but not one seat
+    state = anna.state()
+    assert anna.move(state, 0).status_code == 200
+    assert ben.state()["picked"] is None
 
 
 def test_tokens_and_their_seats_are_not_in_the_files(client):
@@ -393,6 +426,8 @@ def test_malformed_and_oversized_requests_change_nothing(client, seat, body, kin
         {"seats": [{"kind": "human", "name": "x" * 21}, GREEDY]},
         {"seats": [{"kind": "human", "name": "a\x00b"}, GREEDY]},
         {"seats": [{"kind": "human", "token": "mine"}, GREEDY]},
+        {"seats": [HUMAN, {"kind": "human", "here": 1}]},
+        {"seats": [HUMAN, {**GREEDY, "here": True}]},
         {"seats": [HUMAN, GREEDY], "rules": "chess"},
         {"seats": [HUMAN, GREEDY], "rules": ["base"]},
         {"seats": [HUMAN, GREEDY], "games": 0},
@@ -500,7 +535,7 @@ def test_rooms_out_of_use_leave_memory_and_come_back(tmp_path, monkeypatch):
 
 @pytest.mark.slow
 def test_two_hundred_tables_at_once_stay_correct(tmp_path):
-    bot = {"kind": "bot", "level": levels()[-1].name}
+    bot = {"kind": "bot", "level": "champion"}
     app = make_app(tmp_path, seed=3)
 
     async def play(asked, rules):
@@ -648,6 +683,71 @@ def test_a_broken_record_is_refused_with_game_round_and_clause(client):
     assert "game 1, round 3, R4" in answer.json()["error"]
     for body in (b"", b"no json", b'{"format": "other"}', b"\xff"):
         assert client.post("/api/replay", content=body).status_code == 422
+
+
+@pytest.mark.parametrize("rules", RULE_SETS)
+def test_a_record_from_elsewhere_gets_the_review_of_a_game_played_here(client, tmp_path, rules):
+    file = tmp_path / "games.jsonl"
+    cli.main(["record", "--players", "6", "--rules", rules, "--bots", "greedy", "--games", "2",
+              "--match", "2", "--output", str(file)])  # fmt: skip
+    for record in records.read_records(file):
+        decisions = records.replay(record).decisions
+        answer = client.post("/api/review?seat=4", content=json.dumps(record))
+        assert answer.status_code == 200, answer.text
+        told = answer.json()
+        assert [one["action"] for one in told["decisions"]] == [a for s, a in decisions if s == 4]
+        points = np.add(record["match"]["points_before"], record["scores"])
+        best = points.max() if "positive" in rules else points.min()
+        assert told["winners"] == np.flatnonzero(points == best).tolist()
+        for one in told["decisions"]:
+            assert one["game"] == record["match"]["game"]
+            played = record["rounds"][one["round"] - 1]["cards"][4]
+            choice = next(o for o in one["options"] if o["action"] == one["action"])
+            assert choice["card"] == played
+            assert one["cost"]["win_share"] == pytest.approx(one["win_share"] - choice["win_share"])
+        again = client.post("/api/review?seat=4", content=json.dumps(record))
+        assert again.json() == told
+
+
+def test_what_is_no_record_gets_no_review(client):
+    player = sit(client, HUMAN, *[GREEDY] * 9)
+    player.play()
+    text = player.get("/record").text
+    told = json.loads(text)
+
+    def changed(**values):
+        return json.dumps({**told, **values})
+
+    match = told["match"]
+    for query, body, status, words in [
+        ("", text, 422, "seat: should be there"),
+        ("?seat=x", text, 422, "whole number"),
+        ("?seat=10", text, 422, "should be 0 to 9"),
+        ("?seat=0", "", 422, "no JSON"),
+        ("?seat=0", "no json", 422, "no JSON"),
+        ("?seat=0", b"\xff\xfe", 422, "not UTF-8"),
+        ("?seat=0", "[" * 100_000, 422, "no record"),
+        ("?seat=0", text[:-20], 422, "breaks off"),
+        ("?seat=0", text + text, 422, "no JSON"),
+        ("?seat=0", '{"format": "other"}', 422, "format"),
+        ("?seat=0", changed(rounds=told["rounds"][:-1]), 422, "is missing"),
+        ("?seat=0", changed(rules="__import__('os')"), 422, "should be one of"),
+        ("?seat=0", changed(scores=[10**30] * 10), 422, "the points are"),
+        ("?seat=0", changed(match={**match, "of": 2, "game": 2, "points_before": [10**12] * 10}),
+         422, "beyond"),
+        ("?seat=0", text + " " * records.MAX_LINE, 413, "larger than"),
+    ]:  # fmt: skip
+        answer = client.post(f"/api/review{query}", content=body)
+        assert (answer.status_code, words in answer.json()["error"]) == (status, True), answer.text
+
+
+def test_a_game_too_long_for_a_review_is_refused(client, monkeypatch):
+    player = sit(client, HUMAN, GREEDY)
+    player.play()
+    monkeypatch.setattr(coach, "MAX_DECISIONS", 3)
+    answer = client.post("/api/review?seat=0", content=player.get("/record").text)
+    assert answer.status_code == 422
+    assert "more than 3 decisions" in answer.json()["error"]
 
 
 def test_a_deck_is_checked_and_comes_back_as_csv(client, tmp_path):

@@ -241,6 +241,99 @@ def test_two_people_at_one_table_never_get_each_others_hands(visitor):
             break  # the last card of a hand plays itself
 
 
+def share_a_table(page, players=3):
+    """A table of Anna and Ben, who sit at this device, and bots."""
+    page.wait_for_selector("form")
+    page.get_by_label("Players").select_option(str(players))
+    page.get_by_label("Opponents").select_option("greedy")
+    page.get_by_label("Your name").fill("Anna")
+    if not page.get_by_label("Seat 1").is_visible():
+        page.get_by_text("Seat by seat").click()
+    page.get_by_label("Seat 1").select_option("here")
+    page.get_by_label("Name of player 2").fill("Ben")
+    page.get_by_role("button", name="Start").click()
+    page.wait_for_selector("#uncover")
+
+
+def nothing_is_told(page, hand):
+    """No card of a hand is anywhere in the page: not as a picture, not in words."""
+    told = page.evaluate("document.querySelector('main').innerHTML")
+    said = page.inner_text("#said")
+    for number in hand:
+        assert f'data-card="{number}"' not in told and f"card/{number}-" not in told
+        assert not re.search(rf"\b{number}, \d (blue|yellow|green|red|black|white)", told + said)
+    assert page.locator(".pick").count() == 0
+    assert page.locator(".coach").count() == 0
+
+
+def test_people_at_one_device_see_one_hand_at_a_time(visitor):
+    page = visitor()
+    asked = []
+    page.on("request", lambda request: asked.append(request))
+    share_a_table(page)
+    tokens = page.url.split("/")[-1].split(".")
+    assert len(set(tokens)) == 2
+    assert "Anna: it is your turn" in page.inner_text(".says")
+    assert page.evaluate("document.activeElement.id") == "uncover"
+    hands, played = {}, []
+    for turn in range(6):  # three rounds; who chose last stays in front for the next one
+        page.wait_for_selector("#uncover.main, button.row")
+        while page.locator("button.row").count():  # rows are chosen in the open
+            said = page.inner_text(".says")
+            assert re.match(r"(Anna|Ben): choose a row for \d+", said)
+            page.locator("button.row").first.click()
+            page.wait_for_function("old => document.querySelector('.says').innerText !== old",
+                                   arg=said)  # fmt: skip
+            page.wait_for_selector("#uncover.main, button.row")
+        name = re.fullmatch(r"Show (Anna|Ben)'s cards", page.inner_text("#uncover"))[1]
+        assert page.inner_text(".says").startswith(f"{name}: it is your turn")
+        played.append(name)
+        nothing_is_told(page, [n for hand in hands.values() for n in hand])
+        if turn == 3:
+            page.reload()  # the curtain is there again
+            page.wait_for_selector("#uncover")
+            nothing_is_told(page, [n for hand in hands.values() for n in hand])
+        for key in ("1", "c"):  # no card can be chosen blindly, and no coach asked
+            page.keyboard.press(key)
+        nothing_is_told(page, [])
+        assert page.evaluate("document.activeElement.id") == "uncover"
+        page.keyboard.press("Enter")
+        page.wait_for_selector("button.pick:not(:disabled)")
+        shown = hand_of(page)
+        assert page.get_by_role("region", name=f"{name}'s hand").count() == 1
+        assert not any(set(shown) & set(hand) for who, hand in hands.items() if who != name)
+        page.wait_for_selector(".coach")  # for the one in front
+        page.keyboard.press("1")
+        hands[name] = shown[1:]
+        page.wait_for_selector(".curtain")
+    assert all(len(set(played[i : i + 2])) == 2 for i in (0, 2, 4))
+    for request in asked:  # each seat's token goes in a header, one at a time
+        assert not any(token in request.url for token in tokens)
+
+
+def test_a_shared_game_is_played_to_its_end_and_again(visitor):
+    page = visitor()
+    share_a_table(page, players=9)
+    choice = f"#uncover.main, {CHOICE}, #result"
+    for _ in range(300):
+        page.wait_for_selector(choice)
+        if page.locator("#result").count():
+            break
+        before = page.inner_html(".game")
+        page.locator(f"#uncover.main, {CHOICE}").first.click()
+        page.wait_for_function(
+            "old => document.querySelector('.game').innerHTML !== old", arg=before
+        )
+    assert re.search(r"(Anna|Ben|Greedy).* won!", page.inner_text("#result"))
+    page.get_by_role("link", name="Review the match").click()
+    page.get_by_label("Seat").select_option("1")
+    page.wait_for_selector("svg.graph")
+    page.get_by_role("link", name="Back to the table").click()
+    page.get_by_role("button", name="Play again").click()
+    page.wait_for_selector("#uncover")
+    assert len(page.url.split("/")[-1].split(".")) == 2
+
+
 def test_the_coach_advises_and_tells_what_a_move_cost(visitor):
     page = visitor()
     start(page)
@@ -371,9 +464,23 @@ def test_a_match_shows_its_standings_between_games(visitor):
 
 
 def test_a_wrong_address_is_explained(visitor):
-    page = visitor("#/table/aaaaaaaaaaaaaaaa/token")
-    page.wait_for_selector("[role=alert]")
-    assert "no such table" in page.inner_text("[role=alert]")
+    for where, words in (
+        ("#/table/aaaaaaaaaaaaaaaa/token", "no such table"),
+        ("#/table/%E0%A4%A/token", "no such table"),
+        ("#/table/aaaaaaaaaaaaaaaa", "no such table"),
+    ):
+        page = visitor(where)
+        page.wait_for_selector("[role=alert]")
+        assert words in page.inner_text("[role=alert]")
+
+
+def test_a_table_without_the_coach_shows_no_coach(visitor):
+    page = visitor()
+    page.get_by_label("With the coach").uncheck()
+    start(page, players=3)
+    page.wait_for_selector(CHOICE)
+    assert page.locator(".coach").count() == 0
+    assert "null" not in page.inner_text("main")
 
 
 def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
@@ -408,6 +515,26 @@ def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
     page.locator("#game").select_option("1")
     page.wait_for_function(
         "() => document.getElementById('told').textContent === 'The cards are dealt.'"
+    )
+    page.locator("#judged").select_option("2")
+    page.get_by_role("button", name="Ask the coach").click()
+    page.wait_for_selector("svg.graph")
+    assert page.locator("[aria-label='Review'] h3").inner_text() == "seat 2"
+    assert page.locator("#worst > li").count() <= 3
+    see = page.get_by_role("button", name="See it")
+    if see.count():
+        told = re.search(r"Round (\d+)", page.locator("#worst > li").first.inner_text())[1]
+        see.first.click()
+        page.keyboard.press("ArrowRight")
+        page.wait_for_function(
+            "told => document.getElementById('told').textContent.startsWith(`Round ${told}:`)",
+            arg=told,
+        )
+    large = tmp_path / "large.jsonl"
+    large.write_bytes(b" " * ((8 << 20) + 1))
+    page.get_by_label("A file of records").set_input_files(large)
+    page.wait_for_function(
+        "() => document.querySelector('[role=alert]').textContent.includes('larger than 8 MB')"
     )
     file.write_text(file.read_text().replace('"winners":[', '"winners":[9,', 1))
     page.get_by_label("A file of records").set_input_files(file)

@@ -98,6 +98,16 @@ def draw(browser: Any, url: str) -> None:
     page.keyboard.type("bgw")
     shoot(page, "deck")
 
+    shared = visit(viewport={"width": 1100, "height": 700}, color_scheme="light")
+    shared.get_by_text("Seat by seat").click()
+    shared.get_by_label("Seat 2").select_option("here")
+    shared.get_by_label("Name of player 3").fill("Ben")
+    shared.get_by_role("button", name="Start").click()
+    shared.click("#uncover")
+    shared.click(CHOICE)
+    shared.wait_for_selector("#uncover:has-text('Ben')")
+    shoot(shared, "curtain", full_page=True)
+
     phone = visit(
         viewport={"width": 380, "height": 820},
         color_scheme="dark",

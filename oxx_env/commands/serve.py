@@ -20,6 +20,7 @@ LOCAL = ("127.0.0.1", "::1", "localhost")  # what only this machine can reach
 class Run(Command):
     """Play in the browser: a table for people and bots, a coach, replays, your own deck.
 
+    Bots play at five levels: random, greedy, careful, champion, and champion with search.
     Prints the address of the page and serves it until Ctrl-C. Only this machine can reach it,
     unless --host names an address of the local network (0.0.0.0: all of them); then others join
     by the link that the table shows. Games survive a restart: they are kept in the folder, the

@@ -31,7 +31,8 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from oxx_env import cards, records, render, telling
 from oxx_env.rules import RULE_SETS
-from oxx_env.web.house import House
+from oxx_env.web import coach
+from oxx_env.web.house import House, basis
 from oxx_env.web.levels import levels
 from oxx_env.web.rooms import (
     MAX_MATCH,
@@ -83,6 +84,7 @@ def make_app(
             Route("/api/info", info),
             Route("/api/deck", deck, methods=["POST"]),
             Route("/api/replay", replay, methods=["POST"]),
+            Route("/api/review", review_record, methods=["POST"]),
             Route("/api/tables", new_table, methods=["POST"]),
             Route("/api/tables/{id}", state),
             Route("/api/tables/{id}/join", join, methods=["POST"]),
@@ -288,9 +290,9 @@ async def card(request: Request) -> Response:
 
 async def new_table(request: Request) -> Response:
     told = await _json(request, {"rules", "deck", "games", "coach", "seats"})
-    room, seat, token = await _house(request).new(told)
-    answer = {"id": room.id, "seat": seat, "token": token, "invite": room.invite}
-    return JSONResponse(answer, 201)
+    room, tokens = await _house(request).new(told)
+    seats = [{"seat": seat, "token": token} for seat, token in tokens.items()]
+    return JSONResponse({"id": room.id, **seats[0], "seats": seats, "invite": room.invite}, 201)
 
 
 async def join(request: Request) -> Response:
@@ -369,6 +371,7 @@ async def replay(request: Request) -> Response:
 
 def _replay(data: bytes) -> dict[str, Any]:
     games = []
+    data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
     for number, line in enumerate(filter(bytes.strip, data.split(b"\n")), start=1):
         if number > MAX_REPLAY:
             raise Refused(422, f"a file of more than {MAX_REPLAY} games is too long for this page")
@@ -379,6 +382,23 @@ def _replay(data: bytes) -> dict[str, Any]:
     if not games:
         raise Refused(422, "the file is empty; a record is one JSON object a line")
     return {"games": games}
+
+
+async def review_record(request: Request) -> Response:
+    """The coach's review of one seat in a game, its record (one line) being the request's body."""
+    seat = _query(request, "seat")
+    if seat is None:
+        raise Refused(422, "seat: should be there")
+    data = await _body(request, records.MAX_LINE)
+    return JSONResponse(await _house(request).aside(_review_record, data, seat))
+
+
+def _review_record(data: bytes, seat: int) -> dict[str, Any]:
+    try:
+        told = coach.review_record(records.parse_record(data.strip(), "the record"), seat)
+    except (records.RecordFileError, records.RecordError, coach.NoReview) as error:
+        raise Refused(422, str(error)) from None
+    return {**told, "basis": basis()}
 
 
 async def deck(request: Request) -> Response:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from oxx_env import advice
+from oxx_env import advice, records
 from oxx_env.cards import NUMBERS
 from oxx_env.records import FULL_ROW
 from oxx_env.render import DIRECTION
@@ -21,7 +21,13 @@ from oxx_env.views import View
 
 COACH = "mc:1000:value=win"  # who is asked; its choice is the best of the win shares it shows
 COLOR_NAMES = ("blue", "yellow", "green", "red", "black", "white")
+MAX_DECISIONS = 200  # of a seat in a record that is reviewed; a game dealt by the rules has fewer
+MAX_POINTS = 10**6  # of a seat before a game, in such a record
 CROWDED = 4  # heads of a color in a row from which on it is worth a word
+
+
+class NoReview(ValueError):
+    """A game that the coach does not go through."""
 
 
 def options(view: View, rng: np.random.Generator) -> list[dict[str, Any]]:
@@ -99,6 +105,31 @@ def judge(
         "cost": cost(told, action, view.rules),
         "win_share": next(option["win_share"] for option in told if option["choice"]),
     }
+
+
+def review_record(record: dict[str, Any], seat: int) -> dict[str, Any]:
+    """The review of one seat in a game that comes as a record from anywhere.
+
+    `{"seat", "decisions", "winners"}`; the chances and the winners are those of the match so far.
+    Raises RecordError for a record that the rules do not allow, NoReview for a seat that it does
+    not have and a game that is too long.
+    """
+    decisions = records.replay(record).decisions
+    players, match = record["players"], record["match"]
+    if not 0 <= seat < players:
+        raise NoReview(f"seat: should be 0 to {players - 1}")
+    if sum(who == seat for who, _ in decisions) > MAX_DECISIONS:
+        raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
+    if max(map(abs, match["points_before"])) > MAX_POINTS:
+        raise NoReview(f"the points before the game are beyond {MAX_POINTS:,}")
+    table = Table(players, record["rules"], np.array(record["deck"]["cards"], np.int64))
+    table.deal(0, draw_piles=record["draw_piles"], rows=record["rows"])
+    table.game["match_game"] = table.game["match_games"] = match[
+        "game"
+    ]  # nothing is dealt after it
+    table.game["match_points"][:players] = match["points_before"]
+    told = review(table, decisions, seat, lambda turn: np.random.default_rng([seat, turn]), {})
+    return {"seat": seat, "decisions": told, "winners": table.winners()}
 
 
 class Sight:

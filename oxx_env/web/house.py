@@ -57,10 +57,10 @@ class House:
         for pool in (self._thinkers, self._coaches, self._writer):
             pool.shutdown(cancel_futures=pool is not self._writer)
 
-    async def new(self, told: dict[str, Any]) -> tuple[Room, int, str]:
-        room, seat, token = self.rooms.new(told)
+    async def new(self, told: dict[str, Any]) -> tuple[Room, dict[int, str]]:
+        room, tokens = self.rooms.new(told)
         await self.changed(room)
-        return room, seat, token
+        return room, tokens
 
     def get(self, name: str) -> Room:
         """A room; bots whose turn it is (after a restart) go on."""

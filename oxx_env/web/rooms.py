@@ -52,6 +52,7 @@ class Seat:
     kind   `human` or `bot`
     name   what it is called
     level  a bot's level
+    here   sits a person at the device that made the table?
     token  hash of the secret that holds a person's seat; empty while nobody has taken it
     """
 
@@ -59,6 +60,7 @@ class Seat:
     name: str
     level: str = ""
     token: str = ""
+    here: bool = False
 
     @property
     def free(self) -> bool:
@@ -148,11 +150,15 @@ def read_seats(told: Any) -> list[Seat]:
     for index, seat in enumerate(told):
         if not isinstance(seat, dict) or seat.get("kind") not in ("human", "bot"):
             raise Refused(422, f'seat {index}: its kind should be "human" or "bot"')
-        allowed = {"kind", "name"} if seat["kind"] == "human" else {"kind", "level"}
+        allowed = {"kind", "name", "here"} if seat["kind"] == "human" else {"kind", "level"}
         if unknown := sorted(set(seat) - allowed):
             raise Refused(422, f"seat {index}: {records.short(unknown[0])} is not known")
         if seat["kind"] == "human":
-            seats.append(Seat("human", read_name(seat.get("name")) or f"Player {index + 1}"))
+            here = seat.get("here", False)
+            if not isinstance(here, bool):
+                raise Refused(422, f"seat {index}: here should be true or false")
+            name = read_name(seat.get("name")) or f"Player {index + 1}"
+            seats.append(Seat("human", name, here=here))
         else:
             seats.append(_bot_seat(read_level(seat.get("level")), seats))
     if not any(seat.kind == "human" for seat in seats):
@@ -455,8 +461,9 @@ class Rooms:
         for name in ("tables", "games"):
             (folder / name).mkdir(parents=True, exist_ok=True)
 
-    def new(self, told: dict[str, Any]) -> tuple[Room, int, str]:
-        """A new table, the first person's seat and its token. Raises Refused."""
+    def new(self, told: dict[str, Any]) -> tuple[Room, dict[int, str]]:
+        """A new table and the tokens of the seats that who made it holds: the first person's, and
+        those of all who sit at the same device. Raises Refused."""
         known = {"rules", "deck", "games", "coach", "seats"}
         if unknown := sorted(set(told) - known):
             raise Refused(422, f"{records.short(unknown[0])} is not known")
@@ -467,10 +474,10 @@ class Rooms:
             seed = int(self._seeds.integers(2**63))
         name = hashlib.sha256(secrets.token_bytes(32)).digest()[:10]
         room = Room(_base32(name), setup, seats, seed, secrets.token_urlsafe(12), time.time())
-        seat = next(index for index, one in enumerate(seats) if one.kind == "human")
-        token = room.take_seat(seat)
+        next(seat for seat in seats if seat.kind == "human").here = True
+        tokens = {index: room.take_seat(index) for index, seat in enumerate(seats) if seat.here}
         self.rooms[room.id] = room
-        return room, seat, token
+        return room, tokens
 
     def get(self, name: str) -> Room:
         """A room by its id. Raises Refused 404."""

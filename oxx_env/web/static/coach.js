@@ -34,13 +34,15 @@ export function costSentence(told) {
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
 
-export async function reviewPage(root, path, token, id) {
+export async function reviewPage(root, path, held, id) {
+  const [token] = held.split(".");
   const state = await call(path, { token });
   const show = async (seat) => {
     body.replaceChildren(el("p", { role: "status" }, "The coach goes through the decisions …"));
     try {
       const { decisions, basis } = await call(`${path}/review?seat=${seat}`, { token });
-      body.replaceChildren(...drawReview(decisions, state, seat, basis, `#/replay/${id}/${token}`));
+      body.replaceChildren(...drawReview(decisions, state, seat, basis, state.over
+        ? (told) => el("a", { href: `#/replay/${id}/${token}/${told.game}/${told.round}` }, "See it") : () => ""));
     } catch (error) {
       body.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
     }
@@ -51,11 +53,13 @@ export async function reviewPage(root, path, token, id) {
       seat.name + (index === state.seat ? " (you)" : ""))));
   root.replaceChildren(el("h1", {}, "Review"),
     el("p", { class: "bar" }, el("label", { class: "bar" }, "Seat", state.over ? choice : state.seats[state.seat].name),
-      el("a", { href: `#/table/${id}/${token}` }, "Back to the table")), body);
+      el("a", { href: `#/table/${id}/${held}` }, "Back to the table")), body);
   await show(state.seat);
 }
 
-function drawReview(decisions, state, seat, basis, replay) {
+/** The review of a seat as nodes. `state` tells `match.of`, `direction`, and when it is `over` the `winners`;
+ * `see(decision)` is what leads to a decision on the table. */
+export function drawReview(decisions, state, seat, basis, see) {
   if (!decisions.length) return [el("p", {}, "Nothing has been decided yet.")];
   const worst = decisions.map((told, index) => ({ told, index })).filter(({ told }) => told.cost.win_share >= 0.005)
     .sort((a, b) => b.told.cost.win_share - a.told.cost.win_share || b.told.cost.points - a.told.cost.points).slice(0, 3);
@@ -66,17 +70,16 @@ function drawReview(decisions, state, seat, basis, replay) {
     el("p", {}, `${plural(decisions.length, "decision")}, ${free} of them as good as the best; the others cost ${percent(total)} of a victory together.`),
     el("h2", {}, "Chances to win"),
     graph(decisions, worst.map(({ index }) => index), state, seat),
-    el("h2", {}, worst.length ? "The three worst moves" : "No move cost anything worth naming"),
+    el("h2", {}, ["No move cost anything worth naming", "The worst move", "The two worst moves", "The three worst moves"][worst.length]),
     el("ol", { id: "worst" }, worst.map(({ told }) => el("li", {},
-      `${capital(when(told))}: ${costSentence(told)} `, state.over
-        ? el("a", { href: `${replay}/${told.game}/${told.round}` }, "See it") : "",
+      `${capital(when(told))}: ${costSentence(told)} `, see(told),
       el("details", {}, el("summary", {}, "All choices"), adviceTable({ options: told.options, basis: "" }, state.direction))))),
     el("p", { class: "note" }, `The chances are the coach's estimates before each decision. ${basis}`),
   ];
 }
 
 function graph(decisions, worst, state, seat) {
-  const width = 760, height = 240, left = 46, right = 12, top = 12, low = 30;
+  const width = 760, height = 240, left = 66, right = 12, top = 12, low = 30;
   const shares = decisions.map((told) => told.win_share);
   const ends = state.over ? [...shares, state.winners.includes(seat) ? 1 / state.winners.length : 0] : shares;
   const x = (index) => left + (index * (width - left - right)) / Math.max(1, ends.length - 1);
@@ -86,7 +89,7 @@ function graph(decisions, worst, state, seat) {
   const node = svg("svg", { viewBox: `0 0 ${width} ${height}`, class: "graph", role: "img", "aria-label": words });
   for (const share of [0, 0.25, 0.5, 0.75, 1]) {
     node.append(svg("line", { class: "grid", x1: left, x2: width - right, y1: y(share), y2: y(share) }),
-      svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, percent(share)));
+      svg("text", { x: left - 6, y: y(share) + 4, "text-anchor": "end" }, `${100 * share} %`));
   }
   let last = "";
   decisions.forEach((told, index) => {

@@ -15,8 +15,9 @@ const ownDeckReady = () => {
 /** Make a table and go there. */
 export async function start(setup) {
   const made = await call("api/tables", { body: setup });
-  remember({ id: made.id, token: made.token, seat: made.seat, setup });
-  location.hash = `#/table/${made.id}/${made.token}`;
+  const token = made.seats.map((one) => one.token).join("."); // of all who sit at this device
+  remember({ id: made.id, token, seat: made.seat, setup });
+  location.hash = `#/table/${made.id}/${token}`;
 }
 
 export function remember(table) {
@@ -34,19 +35,29 @@ export async function home(root) {
   const last = kept.get("setup", { players: 4, rules: "base", deck: "balanced", games: 1, coach: true, name: "" });
   const strongest = known.levels.map((level) => level.name).includes("champion") ? "champion" : known.levels.at(-1).name;
   const own = ownDeckReady();
-  const kinds = [...known.levels.map((level) => [level.name, `${level.title} – ${level.about}`]), ["human", "A person, by link"]];
+  const kinds = [...known.levels.map((level) => [level.name, `${level.title} – ${level.about}`]), ["here", "A person at this device"], ["human", "A person, by link"]];
+  const isPerson = (kind) => kind === "here" || kind === "human";
   const seats = el("div", { class: "fields" });
   const levels = last.levels ?? [];
-  const all = select("all", kinds.slice(0, -1), last.all ?? strongest);
+  const all = select("all", kinds.slice(0, -2), last.all ?? strongest);
 
   const drawSeats = () => {
     const players = Number(form.elements.players.value);
     const now = [...seats.querySelectorAll("select")].map((one) => one.value);
-    seats.replaceChildren(...Array.from({ length: players - 1 }, (_, index) => el("label", {}, `Seat ${index + 1}`,
-      select(`seat${index + 1}`, kinds, now[index] ?? levels[index] ?? all.value))));
+    const names = namesNow();
+    seats.replaceChildren(...Array.from({ length: players - 1 }, (_, index) => {
+      const kind = now[index] ?? levels[index] ?? all.value;
+      const name = el("label", { hidden: kind !== "here" }, `Name of player ${index + 2}`,
+        el("input", { type: "text", class: "name", maxlength: known.max_name, value: names[index] ?? last.names?.[index] ?? "",
+          autocomplete: "off", placeholder: `Player ${index + 2}` }));
+      const choice = select(`seat${index + 1}`, kinds, kind);
+      choice.addEventListener("change", () => { name.hidden = choice.value !== "here"; });
+      return el("div", {}, el("label", {}, `Seat ${index + 1}`, choice), name);
+    }));
   };
+  const namesNow = () => [...seats.querySelectorAll("input.name")].map((one) => one.value);
   all.addEventListener("change", () => {
-    for (const one of seats.querySelectorAll("select")) if (one.value !== "human") one.value = all.value;
+    for (const one of seats.querySelectorAll("select")) if (!isPerson(one.value)) one.value = all.value;
   });
 
   const form = el("form", { class: "panel", "aria-label": "New table" },
@@ -61,7 +72,7 @@ export async function home(root) {
       el("label", {}, "Your name", el("input", { type: "text", name: "name", maxlength: known.max_name, value: last.name,
         autocomplete: "nickname", placeholder: "Player 1" })),
       el("label", { class: "tick" }, el("input", { type: "checkbox", name: "coach", checked: last.coach }), "With the coach")),
-    el("details", {}, el("summary", {}, "Seat by seat"), seats),
+    el("details", { open: levels.some(isPerson) }, el("summary", {}, "Seat by seat: bots of several levels, more people"), seats),
     el("p", {}, el("button", { class: "main", type: "submit" }, "Start")),
     el("p", { class: "bad", role: "alert" }));
   form.addEventListener("change", (event) => { if (event.target.name === "players") drawSeats(); });
@@ -70,12 +81,13 @@ export async function home(root) {
     const value = (name) => form.elements[name].value;
     const levelsNow = [...seats.querySelectorAll("select")].map((one) => one.value);
     kept.set("setup", { players: Number(value("players")), rules: value("rules"), deck: value("deck"), games: Number(value("games")),
-      coach: form.elements.coach.checked, name: value("name"), all: all.value, levels: levelsNow });
+      coach: form.elements.coach.checked, name: value("name"), all: all.value, levels: levelsNow, names: namesNow() });
     try {
       await start({
         rules: value("rules"), deck: deckOf(value("deck")), games: Number(value("games")), coach: form.elements.coach.checked,
-        seats: [{ kind: "human", name: value("name") }, ...levelsNow.map((level) =>
-          level === "human" ? { kind: "human" } : { kind: "bot", level })],
+        seats: [{ kind: "human", name: value("name") }, ...levelsNow.map((level, index) =>
+          level === "here" ? { kind: "human", here: true, name: namesNow()[index] }
+            : level === "human" ? { kind: "human" } : { kind: "bot", level })],
       });
     } catch (error) {
       form.querySelector("[role=alert]").textContent = error.message;

@@ -22,10 +22,15 @@ const PAGES = {
   deck: ["deck", deckPage], rules: ["rules", rulesPage],
 };
 
+/** A part of the address; as it stands where it is no proper one. */
+function plain(part) {
+  try { return decodeURIComponent(part); } catch { return part; }
+}
+
 async function show() {
   leave();
   leave = () => {};
-  const [name, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(decodeURIComponent);
+  const [name, ...parts] = location.hash.replace(/^#\/?/, "").split("/").map(plain);
   const [page, draw] = PAGES[name] ?? PAGES[""];
   for (const link of document.querySelectorAll("nav a")) {
     if (link.dataset.page === page) link.setAttribute("aria-current", "page");

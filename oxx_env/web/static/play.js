@@ -1,4 +1,5 @@
-// A seat at a table: shows what the server tells, sends what the person chooses.
+// A seat at a table: shows what the server tells, sends what the person chooses. Where several people
+// share the device, one seat's hand is there at a time, and none until its player asks for it.
 import { call } from "./api.js";
 import { Model, glide, rows, shown, standings } from "./board.js";
 import { card, download, el, inWords, kept, say, sleep } from "./dom.js";
@@ -7,16 +8,22 @@ import { adviceTable, costSentence, reviewPage } from "./coach.js";
 
 const PACES = [["0", "at once"], ["250", "fast"], ["550", "normal"], ["1100", "slow"]];
 
-export async function play(root, [id, token, page], signal) {
+/** `held`: the tokens of the seats that this device holds, with points between them. */
+export async function play(root, [id, held = "", page], signal) {
   const path = `api/tables/${encodeURIComponent(id)}`;
-  if (page === "review") return reviewPage(root, path, token, id);
-  const seat = new SeatPage(root, path, id, token, signal);
+  if (page === "review") return reviewPage(root, path, held, id);
+  const seat = new SeatPage(root, path, id, held, signal);
   await seat.begin();
 }
 
 class SeatPage {
-  constructor(root, path, id, token, signal) {
-    Object.assign(this, { root, path, id, token, signal });
+  constructor(root, path, id, held, signal) {
+    Object.assign(this, { root, path, id, held, signal });
+    this.tokens = held.split(".");
+    this.token = this.tokens[0]; // of the seat in front
+    this.shared = this.tokens.length > 1; // do several people share this device?
+    this.covered = this.shared; // is the hand behind the curtain?
+    this.holders = new Map(); // seat -> token, of this device
     this.state = null;
     this.model = null;
     this.queue = []; // events still to be shown
@@ -24,13 +31,18 @@ class SeatPage {
     this.sending = false;
     this.fault = "";
     this.advice = null; // {turn, options, basis}
-    this.judgement = ""; // what the last move cost
+    this.judgements = new Map(); // token -> what its last move cost
     this.coachOpen = kept.get("coachOpen", false);
     this.log = [];
   }
 
   async begin() {
+    for (const token of this.tokens.slice(1)) {
+      const { seat } = await call(this.path, { token, signal: this.signal });
+      this.holders.set(seat, token);
+    }
     const state = await this.ask("");
+    this.holders.set(state.seat, this.token);
     this.state = state;
     this.cards = state.cards;
     this.model = new Model(this.cards, state.seats.length, state.rules);
@@ -50,9 +62,39 @@ class SeatPage {
         if (this.late) this.draw();
       }), { signal: this.signal });
     }
+    await this.handOver();
     this.focusChoice();
     this.refreshCoach();
     if (!state.over) this.follow();
+  }
+
+  /** Where several share the device: let the one come to the front who has something to decide. */
+  async handOver() {
+    const { state } = this;
+    if (!this.shared || this.showing || this.sending || this.handing || state.waits_for.includes(state.seat)) return;
+    const token = this.holders.get(state.waits_for.find((seat) => this.holders.has(seat)));
+    if (!token) return;
+    this.handing = true;
+    this.covered = true;
+    try {
+      const told = await call(`${this.path}?since=${this.told}`, { token, signal: this.signal });
+      Object.assign(this, { token, advice: null });
+      await this.update(told);
+      this.focusChoice();
+      say(this.prompt());
+    } catch (error) { // `follow` goes on, and comes here again
+      if (!this.signal.aborted) this.fault = error.message;
+      this.draw();
+    }
+    this.handing = false;
+  }
+
+  uncover() {
+    this.covered = false;
+    this.draw();
+    this.focusChoice();
+    this.refreshCoach();
+    say(this.prompt());
   }
 
   ask(query) {
@@ -65,8 +107,10 @@ class SeatPage {
     while (!this.signal.aborted && !this.state.over) {
       if (document.hidden) await new Promise((seen) => { this.seen = seen; }); // a browser has few connections
       try {
+        const { token } = this;
         const state = await this.ask(`?version=${this.state.version}&since=${this.told}`);
         wait = 500;
+        if (token !== this.token) continue; // another one has come to the front meanwhile
         if (this.fault) { this.fault = ""; }
         await this.update(state);
       } catch (error) {
@@ -91,6 +135,7 @@ class SeatPage {
     if (this.queue.length) this.showEvents();
     else {
       this.draw();
+      await this.handOver();
       this.refreshCoach();
     }
   }
@@ -109,9 +154,10 @@ class SeatPage {
     this.hurry = false;
     this.showing = false;
     this.draw();
+    await this.handOver();
     this.focusChoice();
     this.refreshCoach();
-    if (this.canChoose) say(this.prompt());
+    if (this.canChoose || this.covered) say(this.prompt());
   }
 
   take(event) {
@@ -133,6 +179,7 @@ class SeatPage {
   // --- choosing ---
 
   get canChoose() {
+    if (this.covered && this.state.phase === "card") return false; // a row is chosen in the open
     return !this.showing && !this.sending && !this.between && this.state.legal.length > 0;
   }
 
@@ -140,11 +187,12 @@ class SeatPage {
     if (!this.canChoose || !this.state.legal.includes(action)) return;
     this.sending = true;
     this.fault = "";
-    const turn = this.state.turn;
+    const { token, state: { turn } } = this;
+    this.covered = this.shared;
     this.draw();
     let state = null;
     try {
-      state = await call(`${this.path}/moves?since=${this.told}`, { token: this.token, body: { turn, action }, signal: this.signal });
+      state = await call(`${this.path}/moves?since=${this.told}`, { token, body: { turn, action }, signal: this.signal });
     } catch (error) {
       if (this.signal.aborted) return;
       // 409: it was made before, in another tab or by a request whose answer was lost
@@ -153,7 +201,8 @@ class SeatPage {
     this.sending = false;
     try {
       await this.update(state ?? await this.ask(`?since=${this.told}`));
-      if (state && this.coachOpen) this.judge(turn);
+      await this.handOver();
+      if (state && this.coachOpen) this.judge(turn, token);
     } catch (error) {
       if (!this.signal.aborted) this.fault = error.message;
       this.draw();
@@ -166,7 +215,7 @@ class SeatPage {
     if (digit !== null) {
       if (this.state.phase === "card" && digit >= 1) this.choose(digit - 1);
       if (this.state.phase === "row" && digit <= 4) this.choose(digit + 4);
-    } else if (event.key === "c" && this.state.coach) this.toggleCoach();
+    } else if (event.key === "c" && this.state.coach && !this.covered) this.toggleCoach();
     else if (event.key === "Escape" || event.key === "s") this.hurry = true;
     else if (event.key === "ArrowRight" || event.key === "ArrowDown") this.step(1, event);
     else if (event.key === "ArrowLeft" || event.key === "ArrowUp") this.step(-1, event);
@@ -181,11 +230,11 @@ class SeatPage {
   }
 
   focusChoice() {
-    if (!this.canChoose) return;
+    if (!this.canChoose && !this.covered) return;
     const active = document.activeElement;
     if (active && active !== document.body && !this.game.contains(active) && active.id !== "main") return;
     if (active?.closest?.(".coach, .log, .tools")) return;
-    this.game.querySelector("button.pick:not(:disabled), button.row")?.focus({ preventScroll: true });
+    this.game.querySelector("button.pick:not(:disabled), button.row, #uncover")?.focus({ preventScroll: true });
   }
 
   // --- the coach ---
@@ -198,7 +247,7 @@ class SeatPage {
   }
 
   async refreshCoach() {
-    if (!this.state.coach || !this.coachOpen || !this.canChoose) return;
+    if (!this.state.coach || !this.coachOpen || this.covered || !this.canChoose) return;
     if (this.advice?.turn === this.state.turn) return;
     try {
       const advice = await this.ask("/coach");
@@ -208,14 +257,15 @@ class SeatPage {
     } catch { /* the table has gone on meanwhile */ }
   }
 
-  async judge(turn) {
+  async judge(turn, token) {
     try {
-      const { decisions } = await this.ask("/review");
+      const { decisions } = await call(`${this.path}/review`, { token, signal: this.signal });
       const told = decisions[turn];
       if (!told) return;
-      this.judgement = costSentence(told, this.state.direction);
+      this.judgements.set(token, costSentence(told, this.state.direction));
+      if (this.covered) return; // it names the card: for its player alone
       this.draw();
-      say(this.judgement);
+      say(this.judgements.get(token));
     } catch { /* not allowed, or left */ }
   }
 
@@ -227,10 +277,14 @@ class SeatPage {
 
   prompt() {
     const { state } = this;
-    if (state.phase === "row" && state.legal.length) {
-      return `Choose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`;
+    const who = this.shared ? `${state.seats[state.seat].name}: ` : "";
+    if (this.covered && state.phase === "card" && state.legal.length) {
+      return `${who}it is your turn. Take the device, and nobody else should look.`;
     }
-    if (state.legal.length) return `Choose a card: ${state.hand.join(", ")}.`;
+    if (state.phase === "row" && state.legal.length) {
+      return `${who}${who ? "c" : "C"}hoose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`;
+    }
+    if (state.legal.length) return `${who}${who ? "c" : "C"}hoose a card: ${state.hand.join(", ")}.`;
     const waits = state.waits_for.map((seat) => state.seats[seat].name);
     return waits.length ? `Waiting for ${waits.join(", ")}.` : "";
   }
@@ -242,7 +296,7 @@ class SeatPage {
     const active = document.activeElement?.id;
     const names = this.names();
     const live = !this.showing && !this.between;
-    this.game.replaceChildren(
+    this.game.replaceChildren(...[
       this.head(),
       rows(model, this.canChoose && state.phase === "row" ? state.legal.map((a) => a - 4) : [],
         (row) => this.choose(row + 4), this.rowHints()),
@@ -250,7 +304,7 @@ class SeatPage {
       this.hand(names),
       this.coach(),
       this.logPanel(),
-    );
+    ].filter(Boolean)); // null would be written out
     if (active) document.getElementById(active)?.focus({ preventScroll: true });
     const list = this.game.querySelector(".log ol");
     if (list) list.scrollTop = list.scrollHeight;
@@ -286,15 +340,15 @@ class SeatPage {
   result() {
     const { state } = this;
     const names = this.names();
-    const won = state.winners.includes(state.seat);
-    const text = won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
+    const won = !this.shared && state.winners.includes(state.seat);
+    const text = this.shared ? `${state.winners.map((seat) => names[seat]).join(" and ")} won!` : won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
       : `${state.winners.map((seat) => names[seat]).join(" and ")} won; you came in on place ${state.ranks[state.seat]}.`;
-    const setup = kept.get("tables", []).find((table) => table.token === this.token)?.setup;
+    const setup = kept.get("tables", []).find((table) => table.token === this.held)?.setup;
     return el("div", { class: "panel", role: "group", "aria-label": "The result" },
       el("p", { class: "says", id: "result" }, text),
-      standings(names, state.match.points, state.ranks, state.direction, state.seat),
+      standings(names, state.match.points, state.ranks, state.direction, this.shared ? -1 : state.seat),
       el("p", { class: "bar" },
-        el("a", { class: "button", href: `#/table/${this.id}/${this.token}/review` }, "Review the match"),
+        el("a", { class: "button", href: `#/table/${this.id}/${this.held}/review` }, "Review the match"),
         el("a", { class: "button", href: `#/replay/${this.id}/${this.token}` }, "Replay"),
         el("button", { type: "button", id: "save", onclick: () => this.save() }, "Save the record"),
         setup ? el("button", { class: "main", id: "again", type: "button", onclick: () => start(setup) }, "Play again") : null));
@@ -312,13 +366,15 @@ class SeatPage {
       const due = live && state.waits_for.includes(index);
       const known = state.known_hand[index] ?? [];
       const under = state.returned[index] ?? [];
+      const front = index === state.seat && !this.shared;
       return el("div", { class: `seat${index === state.seat ? " you" : ""}${due ? " due" : ""}`, "data-seat": index },
-        el("span", { class: "who" }, names[index], index === state.seat ? " (you)" : ""),
+        el("span", { class: "who" }, names[index], front ? " (you)" : ""),
         el("span", { class: "points" }, points, el("span", { class: "unseen" }, ` ${points === 1 ? "point" : "points"}`)),
         el("span", { class: "has" },
           el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[index] }, () => el("i"))),
           ` hand ${state.hand_sizes[index]} · pile ${state.pile_sizes[index]} · taken ${model.taken[index]}`,
           state.match.of > 1 ? ` · match ${before[index] + points}` : "",
+          this.shared && this.holders.has(index) ? " · sits here" : "",
           under.length ? ` · under the pile: ${under.join(", ")}` : "",
           known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
           due && index !== state.seat ? (seat.free ? " · seat is free" : seat.kind === "bot" ? " · thinking" : " · choosing") : ""),
@@ -341,14 +397,30 @@ class SeatPage {
     ];
   }
 
+  /** What lies over the hand while the device goes from one to the next. */
+  curtain() {
+    const { state } = this;
+    const { name } = state.seats[state.seat];
+    const due = !this.showing && !this.between && !this.sending && state.legal.length > 0;
+    return el("div", { class: "curtain", role: "group", "aria-label": "The hand is hidden" },
+      el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[state.seat] }, () => el("i"))),
+      due ? el("button", { id: "uncover", class: state.phase === "card" ? "main" : "", type: "button", onclick: () => this.uncover() },
+        `Show ${name}'s cards`) : el("span", { class: "note" }, "The hands are hidden."));
+  }
+
   hand(names) {
     const { state, model } = this;
+    if (this.covered && !state.over) {
+      const open = this.showing || state.phase !== "card" || model.shown.some((one) => !one.placed);
+      return el("section", { class: "hand", "aria-label": "The hand is hidden" }, this.curtain(), open ? shown(model, names) : null);
+    }
     const can = this.canChoose && state.phase === "card";
     const placing = this.showing || state.phase !== "card";
     // A card chosen and not yet revealed stays visible apart; others' cards never come here.
     const held = state.picked !== null ? [...state.hand, state.picked].sort((a, b) => a - b) : state.hand;
-    return el("section", { class: "hand", "aria-label": "Your hand" },
-      el("div", {}, el("h2", {}, can ? "Your hand: choose a card (keys 1–4)" : "Your hand"),
+    const whose = this.shared ? `${state.seats[state.seat].name}'s hand` : "Your hand";
+    return el("section", { class: "hand", "aria-label": whose },
+      el("div", {}, el("h2", {}, can ? `${whose}: choose a card (keys 1–4)` : whose),
         el("div", { class: "held" }, held.map((number) => {
           const slot = state.hand.indexOf(number);
           const told = this.advice?.turn === state.turn && this.coachOpen && state.phase === "card"
@@ -371,12 +443,12 @@ class SeatPage {
 
   coach() {
     const { state } = this;
-    if (!state.coach || (state.over && !this.showing)) return null;
+    if (!state.coach || this.covered || (state.over && !this.showing)) return null;
     const told = this.advice?.turn === state.turn && this.canChoose ? this.advice : null;
     return el("section", { class: "coach panel", "aria-label": "Coach" },
       el("div", { class: "bar" }, el("button", { type: "button", id: "coach", "aria-expanded": String(this.coachOpen),
         onclick: () => this.toggleCoach() }, this.coachOpen ? "Hide the coach (C)" : "Ask the coach (C)"),
-      this.coachOpen && this.judgement ? el("span", { id: "judgement" }, this.judgement) : null),
+      this.coachOpen && this.judgements.has(this.token) ? el("span", { id: "judgement" }, this.judgements.get(this.token)) : null),
       this.coachOpen && told ? adviceTable(told, state.direction) : null,
       this.coachOpen && !told ? el("p", { class: "note" }, this.canChoose ? "The coach thinks …" : "The coach speaks when it is your turn.") : null);
   }

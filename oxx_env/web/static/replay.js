@@ -1,7 +1,10 @@
 // Replay of a record: step, jump, and the table as one seat or everybody's cards.
 import { call } from "./api.js";
 import { Model, glide, rows, shown, standings } from "./board.js";
+import { drawReview } from "./coach.js";
 import { card, el, kept, plural, say, sleep } from "./dom.js";
+
+const MAX_FILE = 8 << 20; // bytes; the server takes no more
 
 export async function replay(root, [id, token, game, round], signal) {
   const picker = el("input", { type: "file", id: "file", accept: ".jsonl,.json,.ndjson" });
@@ -11,7 +14,8 @@ export async function replay(root, [id, token, game, round], signal) {
     status.textContent = "";
     try {
       const { games } = await call("api/replay", { text });
-      new Replay(body, games, signal).show(Math.min(number, games.length) - 1, at);
+      const lines = text.split("\n").filter((line) => line.trim());
+      new Replay(body, games, lines, signal).show(Math.max(1, Math.min(number, games.length)) - 1, at);
     } catch (error) {
       body.replaceChildren();
       status.textContent = error.message;
@@ -19,7 +23,8 @@ export async function replay(root, [id, token, game, round], signal) {
   };
   picker.addEventListener("change", async () => { 
     const [chosen] = picker.files;
-    if (chosen) await open(await chosen.text());
+    if (chosen?.size > MAX_FILE) status.textContent = `${chosen.name} is larger than ${MAX_FILE >> 20} MB and cannot be opened here.`;
+    else if (chosen) await open(await chosen.text());
     picker.value = ""; // so that the same file, changed, can be chosen again
   });
   root.replaceChildren(el("h1", {}, "Replay"),
@@ -31,8 +36,9 @@ export async function replay(root, [id, token, game, round], signal) {
 }
 
 class Replay {
-  constructor(root, games, signal) {
-    Object.assign(this, { root, games, at: 0, seat: -1, playing: false });
+  /** `lines` [game]: the record of each game as it was told. */
+  constructor(root, games, lines, signal) {
+    Object.assign(this, { root, games, lines, signal, at: 0, seat: -1, playing: false });
     document.addEventListener("keydown", (event) => this.key(event), { signal });
     signal.addEventListener("abort", () => { this.playing = false; });
   }
@@ -41,8 +47,8 @@ class Replay {
     this.game = this.games[index];
     this.index = index;
     this.seat = Math.min(this.seat, this.game.players - 1);
-    this.at = 1;
-    if (round) this.at = this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round);
+    const found = this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round);
+    this.at = Math.max(1, found);
     this.build();
   }
 
@@ -106,6 +112,9 @@ class Replay {
       onchange: (e) => this.show(Number(e.target.value), 0) }, this.games.map((one, index) =>
         el("option", { value: index, selected: index === this.index }, `${index + 1}`)))) : null;
     this.table = el("div", { class: "game" });
+    this.reviewed = el("div");
+    const judged = el("select", { id: "judged" }, game.names.map((name, seat) =>
+      el("option", { value: seat, selected: seat === Math.max(0, this.seat) }, name)));
     this.root.replaceChildren(
       el("p", {}, `${game.rules}, ${plural(game.players, "player")}, deck ${game.deck}, ${plural(game.rounds, "round")}, `,
         el("b", {}, game.direction)),
@@ -121,8 +130,35 @@ class Replay {
         el("label", { class: "bar" }, "Seen from", el("select", { id: "seat", onchange: (e) => { this.seat = Number(e.target.value); this.draw(); } },
           el("option", { value: -1 }, "all hands open"),
           game.names.map((name, seat) => el("option", { value: seat, selected: seat === this.seat }, name))))),
-      this.table);
+      this.table,
+      el("section", { class: "panel", "aria-label": "Review" },
+        el("div", { class: "bar" }, el("h2", {}, "Review"), el("label", { class: "bar" }, "Seat", judged),
+          el("button", { id: "review", type: "button", onclick: (e) => this.review(Number(judged.value), e.target) }, "Ask the coach")),
+        this.reviewed));
     this.draw();
+  }
+
+  /** What the coach thinks of a seat's decisions in this game. */
+  async review(seat, button) {
+    const { game, reviewed } = this;
+    button.disabled = true;
+    reviewed.replaceChildren(el("p", { role: "status" }, "The coach goes through the decisions …"));
+    try {
+      const told = await call(`api/review?seat=${seat}`, { text: this.lines[this.index], signal: this.signal });
+      const state = { match: game.match, direction: game.direction, over: true, winners: told.winners };
+      reviewed.replaceChildren(el("h3", {}, game.names[seat]), ...drawReview(told.decisions, state, seat, told.basis, (one) =>
+        el("button", { type: "button", onclick: () => this.see(one.round) }, "See it")));
+      say(`The review of ${game.names[seat]} is there.`);
+    } catch (error) {
+      reviewed.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
+    }
+    button.disabled = false;
+  }
+
+  see(round) {
+    this.go(this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round));
+    this.table.scrollIntoView({ block: "start" });
+    this.slider.focus({ preventScroll: true });
   }
 
   draw() {
