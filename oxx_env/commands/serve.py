@@ -9,9 +9,15 @@ import sys
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import FrameType
-from typing import ClassVar
+from typing import IO, ClassVar
 
 from oxx_env.commands import OK, Command, UserError
+from oxx_env.files import remove_unfinished
+
+try:
+    import fcntl
+except ImportError:  # Windows
+    fcntl = None  # type: ignore[assignment]
 
 LOCAL = ("127.0.0.1", "::1", "localhost")  # what only this machine can reach
 
@@ -42,10 +48,13 @@ class Run(Command):
         import uvicorn
 
         from oxx_env.web.app import make_app
+        from oxx_env.web.connections import Connection, allow_many
 
         if not 0 <= self.port <= 65535:
             raise UserError(f"--port {self.port}: should be 0 to 65535")
         listener = self._listen()
+        alone = self._alone()
+        allow_many()
         self.note("Getting ready (the first time takes some seconds) ...")
         app = make_app(Path(self.folder), self.seed, self.host, warm=True)
         port = listener.getsockname()[1]
@@ -58,6 +67,9 @@ class Run(Command):
         sys.setswitchinterval(0.0005)
         config = uvicorn.Config(
             app,
+            http=Connection,
+            ws="none",
+            proxy_headers=False,  # who asks is who is connected, whatever a header says
             log_level="warning",
             access_log=False,
             timeout_keep_alive=75,  # people think for longer than the default, 5 s
@@ -72,8 +84,27 @@ class Run(Command):
                     app.state.loop.call_soon_threadsafe(app.state.house.let_go)
                 super().handle_exit(sig, frame)
 
-        Server(config).run(sockets=[listener])
+        with alone:
+            Server(config).run(sockets=[listener])
         return OK
+
+    def _alone(self) -> IO[str]:
+        """Makes sure that no other server keeps its tables in the folder, while this is open."""
+        folder = Path(self.folder)
+        try:
+            folder.mkdir(parents=True, exist_ok=True)
+            lock = open(folder / ".lock", "a")  # noqa: SIM115
+        except OSError as error:
+            raise UserError(f"--folder {self.folder}: {error.strerror or error}") from None
+        if fcntl is not None:  # where there is none, nobody looks
+            try:
+                fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
+            except OSError:
+                lock.close()
+                told = "another oxx serve keeps its tables there; name another folder"
+                raise UserError(f"--folder {self.folder}: {told}") from None
+            remove_unfinished(folder)
+        return lock
 
     def _names(self) -> list[str]:
         """What a browser may call this server."""

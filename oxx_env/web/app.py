@@ -3,15 +3,18 @@
 A seat is held by a secret token, sent as `Authorization: Bearer TOKEN`; the page keeps it in the
 part of its address that browsers send nowhere. Errors are `{"error": sentence}` with the status:
 
-400 no JSON, 401 no token, 403 a wrong one, 404 no such table, 409 not now (a move made before, not
-your turn, a taken seat), 413 too large, 415 not JSON, 421 a name this server does not go by,
-422 a value that is not right (an illegal action too), 503 full.
+400 no JSON, 401 no token, 403 a wrong one, or a page of another site, 404 no such table, 408 a
+request that does not come to its end, 409 not now (a move made before, not your turn, a taken
+seat), 413 too large, 415 not JSON, 421 a name this server does not go by, 422 a value that is not
+right (an illegal action too), 429 you have asked for much, 503 all have: `Retry-After` says when to
+try again.
 """
 
 from __future__ import annotations
 
 import asyncio
 import contextlib
+import io
 import ipaddress
 import json
 import socket
@@ -32,8 +35,9 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from oxx_env import cards, records, render, telling
 from oxx_env.rules import RULE_SETS
 from oxx_env.web import coach
-from oxx_env.web.house import House, basis
+from oxx_env.web.house import House
 from oxx_env.web.levels import levels
+from oxx_env.web.limits import client_of
 from oxx_env.web.rooms import (
     MAX_MATCH,
     MAX_NAME,
@@ -49,6 +53,8 @@ STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 16  # bytes of a request
 MAX_FILE = 8 << 20  # bytes of a file of records
 MAX_REPLAY = 200  # games of one file
+BODY_S = 30.0  # seconds for a request to arrive
+CARDS = {str(number): number for number in range(1, cards.NUMBERS + 1)}
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
 HEADERS = {
     "Content-Security-Policy": "default-src 'self'; img-src 'self' data: blob:; "
@@ -93,7 +99,7 @@ def make_app(
             Route("/api/tables/{id}/coach", advise),
             Route("/api/tables/{id}/review", review),
             Route("/api/tables/{id}/record", record),
-            Route("/card/{number:int}-{heads}.svg", card),
+            Route("/card/{number}-{heads}.svg", card),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
         ],
         middleware=[Middleware(Guard, host=host)],
@@ -108,11 +114,20 @@ def make_app(
     return app
 
 
+class Answer(JSONResponse):
+    """JSON in ASCII: what was asked may come back in a message, and half a surrogate pair, which
+    JSON can tell, has no UTF-8."""
+
+    def render(self, content: Any) -> bytes:
+        return json.dumps(content, separators=(",", ":"), allow_nan=False).encode("ascii")
+
+
 class Guard:
-    """Answers only to the server's own names, and says to browsers what the page may do.
+    """Answers only to the server's own names and pages, and says to browsers what a page may do.
 
     A page from elsewhere that had its own name point here (DNS rebinding) would otherwise be taken
-    by the browser for this one.
+    by the browser for this one. And while no foreign page can read an answer, it could have the
+    visitor's browser ask: make tables, or let the coach work.
     """
 
     def __init__(self, app: ASGIApp, host: str) -> None:
@@ -124,6 +139,9 @@ class Guard:
             self.names |= {name, f"{name}.local"}
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "websocket":
+            await send({"type": "websocket.close"})  # there are none here
+            return
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
@@ -136,12 +154,14 @@ class Guard:
                     headers.append((b"cache-control", b"no-cache"))
             await send(message)
 
-        told = next((v for k, v in scope["headers"] if k == b"host"), b"").decode("latin-1")
+        hosts = [v.decode("latin-1") for k, v in scope["headers"] if k == b"host"]
+        told = hosts[0] if len(hosts) == 1 else ""
+        response = None
         if not self._is_ours(told):
-            response = JSONResponse({"error": f"this server is not called {told[:80]}"}, 421)
-            await response(scope, receive, send_with_headers)
-            return
-        await self.app(scope, receive, send_with_headers)
+            response = Answer({"error": f"this server is not called {told[:80]}"}, 421)
+        elif _is_foreign(scope, told):
+            response = Answer({"error": "this is not for pages of other sites"}, 403)
+        await (response or self.app)(scope, receive, send_with_headers)
 
     def _is_ours(self, host: str) -> bool:
         name = host.lower()
@@ -159,19 +179,34 @@ class Guard:
         return True
 
 
+def _is_foreign(scope: Scope, host: str) -> bool:
+    """Does a browser ask for a page of another site, or another port? To come here by a link from
+    elsewhere is fine."""
+    told = {k: v.decode("latin-1").lower() for k, v in scope["headers"]}
+    origin, site = told.get(b"origin"), told.get(b"sec-fetch-site")
+    if origin is not None and origin.partition("://")[2] != host.lower():
+        return True
+    if site in (None, "same-origin", "none"):
+        return False
+    visit = scope["method"] in ("GET", "HEAD") and told.get(b"sec-fetch-mode") == "navigate"
+    return not visit or scope["path"].startswith("/api/")
+
+
 # --- errors ---------------------------------------------------------------------------------------
 
 
 async def _refused(request: Request, error: Refused) -> Response:
-    return JSONResponse({"error": error.message}, error.status)
+    headers = {"Retry-After": str(error.retry_s)} if error.retry_s else None
+    return Answer({"error": error.message}, error.status, headers)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
-    return JSONResponse({"error": error.detail}, error.status_code, error.headers)
+    return Answer({"error": error.detail}, error.status_code, error.headers)
 
 
 async def _fault(request: Request, error: Exception) -> Response:
-    return JSONResponse({"error": f"a fault of the server: {type(error).__name__}"}, 500)
+    # Starlette answers with this outside of the guard.
+    return Answer({"error": "a fault of the server"}, 500, HEADERS)
 
 
 # --- reading requests -----------------------------------------------------------------------------
@@ -181,14 +216,17 @@ async def _body(request: Request, limit: int) -> bytes:
     """The body of a request. Raises Refused 413 as soon as it is larger than `limit` bytes."""
     large = Refused(413, f"the request is larger than {limit:,} bytes")
     length = request.headers.get("content-length", "0")
-    if length.isdigit() and int(length[:20]) > limit:
+    if length.isascii() and length.isdigit() and int(length[:20]) > limit:
         raise large
     data = bytearray()
     try:
-        async for chunk in request.stream():
-            data += chunk
-            if len(data) > limit:
-                raise large
+        async with asyncio.timeout(BODY_S):
+            async for chunk in request.stream():
+                data += chunk
+                if len(data) > limit:
+                    raise large
+    except TimeoutError:
+        raise Refused(408, f"the request did not arrive within {BODY_S:g} s") from None
     except ClientDisconnect:
         raise Refused(400, "the request broke off") from None
     return bytes(data)
@@ -226,7 +264,7 @@ def _query(request: Request, key: str) -> int | None:
     text = request.query_params.get(key)
     if text is None:
         return None
-    if not (text.isascii() and text.isdigit() and len(text) < 10):
+    if not (text.isascii() and text.isdigit() and len(text) < 16):
         raise Refused(422, f"{key}: should be a whole number from 0")
     return int(text)
 
@@ -245,12 +283,16 @@ def _seat(request: Request) -> tuple[Room, int]:
     return room, room.seat_of(token.strip())
 
 
+def _client(request: Request) -> str:
+    return client_of(request.client.host if request.client else "")
+
+
 # --- answers --------------------------------------------------------------------------------------
 
 
 async def info(request: Request) -> Response:
     """What the page offers: levels, decks, rule sets."""
-    return JSONResponse(
+    return Answer(
         {
             "levels": [
                 {"name": one.name, "title": one.title, "about": one.about} for one in levels()
@@ -278,9 +320,9 @@ async def card(request: Request) -> Response:
     """A card as a picture: /card/42-210000.svg, the heads in the order of the colors."""
     number, heads = request.path_params["number"], request.path_params["heads"]
     fine = len(heads) == len(cards.COLORS) and all(digit in "01234567" for digit in heads)
-    if not fine or not 1 <= number <= cards.NUMBERS:
+    if not fine or number not in CARDS:
         raise Refused(404, "there is no such card")
-    picture = render.card_svg(number, [int(digit) for digit in heads])
+    picture = render.card_svg(CARDS[number], [int(digit) for digit in heads])
     return Response(
         picture,
         media_type="image/svg+xml",
@@ -290,29 +332,31 @@ async def card(request: Request) -> Response:
 
 async def new_table(request: Request) -> Response:
     told = await _json(request, {"rules", "deck", "games", "coach", "seats"})
-    room, tokens = await _house(request).new(told)
+    room, tokens = await _house(request).new(told, _client(request))
     seats = [{"seat": seat, "token": token} for seat, token in tokens.items()]
-    return JSONResponse({"id": room.id, **seats[0], "seats": seats, "invite": room.invite}, 201)
+    return Answer({"id": room.id, **seats[0], "seats": seats, "invite": room.invite}, 201)
 
 
 async def join(request: Request) -> Response:
     house = _house(request)
-    room = house.get(request.path_params["id"])
+    house.get(request.path_params["id"])
     told = await _json(request, {"invite", "name"})
+    room = house.get(request.path_params["id"])
     invite = told.get("invite")
     if not isinstance(invite, str):
         raise Refused(422, "invite: should be a text")
     seat, token = room.join(invite, read_name(told.get("name")))
     await house.changed(room)
-    return JSONResponse({"id": room.id, "seat": seat, "token": token}, 201)
+    return Answer({"id": room.id, "seat": seat, "token": token}, 201)
 
 
 async def fill_seat(request: Request) -> Response:
-    room, _ = _seat(request)
+    _seat(request)
     told = await _json(request, {"seat", "level"})
+    room, _ = _seat(request)
     room.give_to_bot(_integer(told, "seat"), read_level(told.get("level")))
     await _house(request).changed(room)
-    return JSONResponse({"version": room.version})
+    return Answer({"version": room.version})
 
 
 async def state(request: Request) -> Response:
@@ -320,23 +364,27 @@ async def state(request: Request) -> Response:
     room, seat = _seat(request)
     since, version = _query(request, "since"), _query(request, "version")
     if version is not None:
-        await _house(request).news(room, version)
-    return JSONResponse(room.state(seat, since))
+        house = _house(request)
+        with house.waiting.work(_client(request)):
+            await house.news(room, version)
+    return Answer(room.state(seat, since))
 
 
 async def move(request: Request) -> Response:
     """A decision; the answer, when it is kept, is the table as the seat sees it then."""
-    room, seat = _seat(request)
+    _seat(request)
     since = _query(request, "since")
     told = await _json(request, {"turn", "action"})
+    # Asked again: while a request arrives slowly, its room may have left memory and come back.
+    room, seat = _seat(request)
     room.move(seat, _integer(told, "turn"), _integer(told, "action"))
     await _house(request).changed(room)
-    return JSONResponse(room.state(seat, since))
+    return Answer(room.state(seat, since))
 
 
 async def advise(request: Request) -> Response:
     room, seat = _seat(request)
-    return JSONResponse(await _house(request).advise(room, seat))
+    return Answer(await _house(request).advise(room, seat, _client(request)))
 
 
 async def review(request: Request) -> Response:
@@ -347,7 +395,7 @@ async def review(request: Request) -> Response:
         raise Refused(422, f"seat: should be 0 to {len(room.seats) - 1}")
     if seat != own and not room.table.over:
         raise Refused(403, "others' decisions are reviewed when the match is over")
-    return JSONResponse(await _house(request).review(room, seat))
+    return Answer(await _house(request).review(room, seat, _client(request)))
 
 
 async def record(request: Request) -> Response:
@@ -365,23 +413,31 @@ async def record(request: Request) -> Response:
 
 async def replay(request: Request) -> Response:
     """The games of a file of records, the file being the request's body."""
-    data = await _body(request, MAX_FILE)
-    return JSONResponse(await _house(request).aside(_replay, data))
+    house, client = _house(request), _client(request)
+    with house.files.work(client):
+        data = await _body(request, MAX_FILE)
+        house.files.pay(client, min(MAX_REPLAY, 1 + data.count(b"\n")))
+        return Response(await house.aside(_replay, data), media_type="application/json")
 
 
-def _replay(data: bytes) -> dict[str, Any]:
-    games = []
-    data = data.removeprefix(b"\xef\xbb\xbf")  # a byte order mark
-    for number, line in enumerate(filter(bytes.strip, data.split(b"\n")), start=1):
+def _replay(data: bytes) -> bytes:
+    """The answer as JSON, put together game by game: to write all of it at once would hold up
+    everybody."""
+    games: list[bytes] = []
+    file = io.BytesIO(data.removeprefix(b"\xef\xbb\xbf"))  # a byte order mark
+    for number, line in enumerate(filter(bytes.strip, file), start=1):
         if number > MAX_REPLAY:
             raise Refused(422, f"a file of more than {MAX_REPLAY} games is too long for this page")
+        if len(line) > records.MAX_LINE:
+            raise Refused(422, f"line {number} is longer than {records.MAX_LINE:,} bytes")
         try:
-            games.append(replay_frames(records.parse_record(line, f"line {number}"), number))
+            told = replay_frames(records.parse_record(line, f"line {number}"), number)
         except (records.RecordFileError, records.RecordError) as error:
             raise Refused(422, str(error)) from None
+        games.append(json.dumps(told, separators=(",", ":")).encode("ascii"))
     if not games:
         raise Refused(422, "the file is empty; a record is one JSON object a line")
-    return {"games": games}
+    return b'{"games":[' + b",".join(games) + b"]}"
 
 
 async def review_record(request: Request) -> Response:
@@ -389,16 +445,13 @@ async def review_record(request: Request) -> Response:
     seat = _query(request, "seat")
     if seat is None:
         raise Refused(422, "seat: should be there")
-    data = await _body(request, records.MAX_LINE)
-    return JSONResponse(await _house(request).aside(_review_record, data, seat))
-
-
-def _review_record(data: bytes, seat: int) -> dict[str, Any]:
+    house, client = _house(request), _client(request)
+    with house.files.work(client):
+        data = await _body(request, records.MAX_LINE)
     try:
-        told = coach.review_record(records.parse_record(data.strip(), "the record"), seat)
+        return Answer(await house.review_record(data, seat, client))
     except (records.RecordFileError, records.RecordError, coach.NoReview) as error:
         raise Refused(422, str(error)) from None
-    return {**told, "basis": basis()}
 
 
 async def deck(request: Request) -> Response:
@@ -409,11 +462,12 @@ async def deck(request: Request) -> Response:
     if "cards" in told:
         heads = read_cards(told["cards"])
     else:
-        heads = await _house(request).aside(_read_csv, told["csv"])
+        house, client = _house(request), _client(request)
+        with house.files.work(client):
+            house.files.pay(client, 1)
+            heads = await house.aside(_read_csv, told["csv"])
     array = cards.load_deck([list(card) for card in heads])
-    return JSONResponse(
-        {"cards": heads, "csv": cards.to_csv(array), "summary": cards.describe(array)}
-    )
+    return Answer({"cards": heads, "csv": cards.to_csv(array), "summary": cards.describe(array)})
 
 
 def _read_csv(text: Any) -> tuple[tuple[int, ...], ...]:

@@ -67,6 +67,7 @@ def review(
     generator: Callable[[int], np.random.Generator],
     known: dict[int, dict[str, Any]],
     options_told: dict[int, list[dict[str, Any]]] | None = None,
+    most: int | None = None,
 ) -> list[dict[str, Any]]:
     """Every decision of a seat with the coach's figures, in order.
 
@@ -74,12 +75,16 @@ def review(
     generator  number of the seat's decision from 0 -> where the coach's chance comes from
     known      what was worked out before, by that number; filled up
     options_told  options that the coach has told already, by that number
+    most       stop after so many that were not known: a long review is done piece by piece
     """
-    told, turn = [], 0
+    told, turn, fresh = [], 0, 0
     before = options_told or {}
     for who, action in decisions:
         if who == seat:
             if turn not in known:
+                if fresh == most:
+                    break
+                fresh += 1
                 known[turn] = judge(table.view(seat), action, generator(turn), before.get(turn))
             told.append(known[turn])
             turn += 1

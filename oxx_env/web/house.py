@@ -16,15 +16,19 @@ from typing import Any
 
 import numpy as np
 
-from oxx_env import advice
+from oxx_env import advice, records
 from oxx_env.views import View
 from oxx_env.web import coach
 from oxx_env.web.levels import bot_of, levels
+from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate
 from oxx_env.web.rooms import Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
 HASTE = 0.1  # seconds within which several answers of bots are told at once
 QUIET = 0.5  # seconds after which bots' answers are kept
+PIECE = 8  # decisions of a review after which others have their turn with the coach
+CLEARED = 600.0  # seconds until a full folder is searched again for old tables
+MAX_JUDGED = 20_000  # decisions whose judgements are kept in memory, some 1 KB each
 
 
 class House:
@@ -35,8 +39,13 @@ class House:
         cores = os.cpu_count() or 1
         self._thinkers = ThreadPoolExecutor(max(4, 2 * cores), "bot")
         self._coaches = ThreadPoolExecutor(2, "coach")
+        self._readers = ThreadPoolExecutor(1, "reader")
         self._writer = ThreadPoolExecutor(1, "writer")
         self._tasks: set[asyncio.Task[None]] = set()
+        self._judged: dict[Room, None] = {}  # where the coach worked, the last one at the end
+        self._cleared = -CLEARED  # when old tables were looked for
+        self.coach, self.files, self.tables = Gate(COACH), Gate(FILES), Gate(TABLES)
+        self.waiting = Gate(NEWS)
         self.closing = False
 
     def let_go(self) -> None:
@@ -54,13 +63,20 @@ class House:
             if room.saved < room.changes:
                 room.writing = None
                 await self._write(room)
-        for pool in (self._thinkers, self._coaches, self._writer):
+        for pool in (self._thinkers, self._coaches, self._readers, self._writer):
             pool.shutdown(cancel_futures=pool is not self._writer)
 
-    async def new(self, told: dict[str, Any]) -> tuple[Room, dict[int, str]]:
-        room, tokens = self.rooms.new(told)
-        await self.changed(room)
-        return room, tokens
+    async def new(self, told: dict[str, Any], client: str) -> tuple[Room, dict[int, str]]:
+        """A new room and its tokens, as `Rooms.new` has them. Raises Refused."""
+        with self.tables.work(client):
+            now = asyncio.get_running_loop().time()
+            if self.rooms.full and now - self._cleared >= CLEARED:
+                self._cleared = now
+                await self._in(self._readers, self.rooms.clear_out, set(self.rooms.rooms))
+            room, tokens = self.rooms.new(told)
+            self.tables.pay(client, 1)
+            await self.changed(room)
+            return room, tokens
 
     def get(self, name: str) -> Room:
         """A room; bots whose turn it is (after a restart) go on."""
@@ -130,8 +146,12 @@ class House:
             room.tell()
             self._begin(self._save_soon(room))
         except Exception as error:  # a bot's fault must not stay silent
-            room.trouble = f"a bot cannot go on: {type(error).__name__}: {error}"
-            print(f"oxx serve: {room.id}: {room.trouble}", file=sys.stderr, flush=True)
+            room.trouble = "a bot cannot go on; whoever runs the server finds out more there"
+            # What is wrong may name hidden cards: it is told to who runs the server alone.
+            print(
+                f"oxx serve: {room.id}: a bot cannot go on: {type(error).__name__}: {error}",
+                file=sys.stderr, flush=True,
+            )  # fmt: skip
             room.tell()
         finally:
             room.thinking = False
@@ -150,34 +170,71 @@ class House:
 
     # --- the coach ---
 
-    async def advise(self, room: Room, seat: int) -> dict[str, Any]:
+    async def advise(self, room: Room, seat: int, client: str) -> dict[str, Any]:
         """What the coach says to the decision that a seat has now. Raises Refused."""
         self._allow_coach(room)
-        if seat not in room.deciders:
-            raise Refused(409, "you have nothing to decide now")
-        turn = room.turn(seat)
+        turn = self._due(room, seat)
         if (seat, turn) not in room.advice:
-            view, rng = room.view(seat), room.generator(seat, turn, 1)
-            loop = asyncio.get_running_loop()
-            told = await loop.run_in_executor(self._coaches, coach.options, view, rng)
-            room.advice[seat, turn] = told
+            with self.coach.work(client):
+                async with room.coaching(seat):
+                    if turn != self._due(room, seat):
+                        raise Refused(409, "this decision has been made meanwhile")
+                    if (seat, turn) not in room.advice:
+                        view, rng = room.view(seat), room.generator(seat, turn, 1)
+                        self.coach.pay(client, 1)
+                        told = await self._in(self._coaches, coach.options, view, rng)
+                        room.advice[seat, turn] = told
+                        self._bound_judged(room)
         return {"turn": turn, "options": room.advice[seat, turn], "basis": basis()}
 
-    async def review(self, room: Room, seat: int) -> dict[str, Any]:
+    @staticmethod
+    def _due(room: Room, seat: int) -> int:
+        if seat not in room.deciders:
+            raise Refused(409, "you have nothing to decide now")
+        return room.turn(seat)
+
+    async def review(self, room: Room, seat: int, client: str) -> dict[str, Any]:
         """The decisions of a seat so far with what each cost. Raises Refused."""
         self._allow_coach(room)
-        known = room.reviews.setdefault(seat, {})
-        told = {turn: options for (who, turn), options in room.advice.items() if who == seat}
         decisions = list(room.table.decisions)
-        if room.turn(seat) > len(known):
-            table = room.new_table()
-            loop = asyncio.get_running_loop()
-            generator = lambda turn: room.generator(seat, turn, 1)  # noqa: E731
-            await loop.run_in_executor(
-                self._coaches, coach.review, table, decisions, seat, generator, known, told
+        count = room.turn(seat)
+        known = room.reviews.setdefault(seat, {})
+        if count > len(known):
+            with self.coach.work(client):
+                async with room.coaching(seat):
+                    await self._judge(room, seat, known, decisions, count, client)
+            self._bound_judged(room)
+        return {"seat": seat, "decisions": [known[turn] for turn in range(count)], "basis": basis()}
+
+    async def _judge(
+        self,
+        room: Room,
+        seat: int,
+        known: dict[int, dict[str, Any]],
+        decisions: list[tuple[int, int]],
+        count: int,
+        client: str,
+    ) -> None:
+        """Fill `known` up to `count` decisions of a seat, piece by piece."""
+        generator = lambda turn: room.generator(seat, turn, 1)  # noqa: E731
+        while (done := len(known)) < count:
+            told = {turn: options for (who, turn), options in room.advice.items() if who == seat}
+            self.coach.pay(
+                client, sum(t not in told for t in range(done, min(count, done + PIECE)))
             )
-        judged = [known[turn] for turn in range(sum(who == seat for who, _ in decisions))]
-        return {"seat": seat, "decisions": judged, "basis": basis()}
+            await self._in(
+                self._coaches, coach.review, room.new_table(), decisions, seat, generator, known,
+                told, PIECE,
+            )  # fmt: skip
+
+    def _bound_judged(self, room: Room) -> None:
+        """Forget what the coach said where it has not been asked for long: it can say it again."""
+        self._judged.pop(room, None)
+        self._judged[room] = None
+        while sum(map(_judged_at, self._judged)) > MAX_JUDGED and len(self._judged) > 1:
+            oldest = next(iter(self._judged))
+            del self._judged[oldest]
+            oldest.advice, oldest.reviews = {}, {}
 
     def _allow_coach(self, room: Room) -> None:
         if not room.setup.coach and not room.table.over:
@@ -185,10 +242,21 @@ class House:
 
     # --- whatever takes its time ---
 
+    async def _in(self, pool: ThreadPoolExecutor, function: Any, *arguments: Any) -> Any:
+        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
+
     async def aside(self, function: Any, *arguments: Any) -> Any:
-        """Call a function in a thread of the coaches."""
-        loop = asyncio.get_running_loop()
-        return await loop.run_in_executor(self._coaches, function, *arguments)
+        """Call a function in the thread of those that read what people upload."""
+        return await self._in(self._readers, function, *arguments)
+
+    async def review_record(self, data: bytes, seat: int, client: str) -> dict[str, Any]:
+        """`coach.review_record` of a record's text. Raises Refused, RecordFileError, and what that
+        raises."""
+        with self.coach.work(client):
+            self.coach.pay(client, 1)
+            told: dict[str, Any] = await self._in(self._coaches, _review_record, data, seat)
+            self.coach.pay(client, len(told["decisions"]))
+            return {**told, "basis": basis()}
 
     def warm_up(self) -> None:
         """Compile and load what a table needs, before anybody waits for it."""
@@ -203,6 +271,14 @@ class House:
                         coach.options(view, rng)
                     room.act(seat, int(bot_of(level).act(view, rng)) if level else view.legal[0])
             room.state(0, None)
+
+
+def _judged_at(room: Room) -> int:
+    return len(room.advice) + sum(map(len, room.reviews.values()))
+
+
+def _review_record(data: bytes, seat: int) -> dict[str, Any]:
+    return coach.review_record(records.parse_record(data.strip(), "the record"), seat)
 
 
 def _answers(asked: list[tuple[str, View, np.random.Generator]]) -> list[int]:

@@ -13,7 +13,9 @@ import hmac
 import json
 import re
 import secrets
+import sys
 import time
+from collections.abc import Collection
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -33,16 +35,20 @@ FORMAT = "oxx-table/1"
 MAX_MATCH = 20  # games of a match at a web table
 MAX_NAME = 20  # characters of a person's name
 MAX_ROOMS = 2000  # kept in memory; more stay in their files
+MAX_KEPT = 20_000  # tables in files; before there are more, old ones go
+UNPLAYED = 1.0  # days after which a table where no person has decided anything may go
+UNTOUCHED = 30.0  # days after which any other may
 _ID = re.compile(r"[a-z2-7]{16}")
 _DECK_NAME = re.compile(r"[\w .()-]{1,40}")
 
 
 class Refused(Exception):
-    """A request that cannot be met: the HTTP status that says so, and a message for people."""
+    """A request that cannot be met: the HTTP status that says so, a message for people, and in how
+    many seconds it may be met (0: nobody knows)."""
 
-    def __init__(self, status: int, message: str) -> None:
+    def __init__(self, status: int, message: str, retry_s: int = 0) -> None:
         super().__init__(message)
-        self.status, self.message = status, message
+        self.status, self.message, self.retry_s = status, message, retry_s
 
 
 @dataclass
@@ -177,7 +183,8 @@ class Room:
     """One match with its seats.
 
     changes  counts everything that changed; `saved` of them are kept in the file
-    version  counts the times that the seats were told of changes
+    version  goes up each time that the seats are told of changes. It begins at the time in
+             milliseconds: after a restart it is higher than all that a page knows from before
     news     set, and replaced by a new one, when they are told
     """
 
@@ -188,7 +195,7 @@ class Room:
     invite: str
     created: float
     changes: int = 0
-    version: int = 0
+    version: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     saved: int = -1
     writing: asyncio.Task[None] | None = None
     news: asyncio.Event = field(default_factory=asyncio.Event)
@@ -201,6 +208,7 @@ class Room:
         self.table = self.new_table()
         self.advice: dict[tuple[int, int], list[dict[str, Any]]] = {}  # (seat, turn) -> options
         self.reviews: dict[int, dict[int, dict[str, Any]]] = {}  # seat -> turn -> judgement
+        self._coaching: dict[int, asyncio.Lock] = {}
         self._told: list[dict[str, Any]] = []  # events so far, each in the words of its time
         self.kept = 0  # finished games in the file of records
         self._told_at = self._asked_at = -1  # after how many changes
@@ -237,7 +245,7 @@ class Room:
 
     def join(self, invite: str, name: str) -> tuple[int, str]:
         """The first free seat and its token. Raises Refused."""
-        if not hmac.compare_digest(self.invite.encode(), invite.encode()):
+        if not hmac.compare_digest(hash_of(self.invite), hash_of(invite)):
             raise Refused(403, "this invitation is not for this table")
         free = [index for index, seat in enumerate(self.seats) if seat.free]
         if not free:
@@ -308,6 +316,10 @@ class Room:
     @property
     def idle(self) -> bool:
         return not (self.thinking or self.waiting) and self.saved == self.changes
+
+    def coaching(self, seat: int) -> asyncio.Lock:
+        """Held while the coach works for a seat: who asks for the same meanwhile waits for it."""
+        return self._coaching.setdefault(seat, asyncio.Lock())
 
     # --- telling ---
 
@@ -460,6 +472,11 @@ class Rooms:
         self._seeds = np.random.default_rng(seed) if seed is not None else None
         for name in ("tables", "games"):
             (folder / name).mkdir(parents=True, exist_ok=True)
+        self.count = len(self._files())  # tables in files
+
+    @property
+    def full(self) -> bool:
+        return self.count >= MAX_KEPT
 
     def new(self, told: dict[str, Any]) -> tuple[Room, dict[int, str]]:
         """A new table and the tokens of the seats that who made it holds: the first person's, and
@@ -468,6 +485,9 @@ class Rooms:
         if unknown := sorted(set(told) - known):
             raise Refused(422, f"{records.short(unknown[0])} is not known")
         setup, seats = Setup.read(told), read_seats(told.get("seats"))
+        if self.full:
+            raise Refused(503, f"this server keeps {self.count:,} tables, and none is old enough "
+                          "to go; whoever runs it can remove some from its folder")  # fmt: skip
         self._make_room()
         seed = secrets.randbelow(2**63)
         if self._seeds is not None:
@@ -477,6 +497,7 @@ class Rooms:
         next(seat for seat in seats if seat.kind == "human").here = True
         tokens = {index: room.take_seat(index) for index, seat in enumerate(seats) if seat.here}
         self.rooms[room.id] = room
+        self.count += 1
         return room, tokens
 
     def get(self, name: str) -> Room:
@@ -494,15 +515,22 @@ class Rooms:
     def _load(self, name: str) -> Room:
         path = self.folder / "tables" / f"{name}.json"
         try:
-            told = json.loads(path.read_text(encoding="utf-8"))
+            return Room.from_dict(json.loads(path.read_text(encoding="utf-8")))
         except FileNotFoundError:
             raise Refused(404, "there is no such table") from None
-        except (OSError, ValueError) as error:
-            raise Refused(500, f"this table's file cannot be read: {error}") from None
-        try:
-            return Room.from_dict(told)
-        except (ValueError, KeyError, TypeError) as error:
-            raise Refused(500, f"this table's file is damaged: {error}") from None
+        # What is wrong may name a path or a hidden card: it is told to who runs the server alone.
+        except OSError as error:
+            self._tell(name, error)
+            raise Refused(500, "this table's file cannot be read") from None
+        except (ValueError, KeyError, TypeError, LookupError, AttributeError, ArithmeticError,
+                RecursionError) as error:  # fmt: skip
+            self._tell(name, error)
+            raise Refused(500, "this table's file is damaged") from None
+
+    @staticmethod
+    def _tell(name: str, error: Exception) -> None:
+        told = f"{type(error).__name__}: {error}"
+        print(f"oxx serve: the file of table {name}: {told}", file=sys.stderr, flush=True)
 
     def _make_room(self) -> None:
         """Let go of rooms that nobody uses; their files stay. Raises Refused 503."""
@@ -510,9 +538,29 @@ class Rooms:
             return
         idle = sorted((room for room in self.rooms.values() if room.idle), key=lambda r: r.used)
         if not idle:
-            raise Refused(503, "too many tables are in play; try again later")
+            raise Refused(503, "too many tables are in play; try again later", 60)
         for room in idle[: MAX_ROOMS // 10]:
             del self.rooms[room.id]
+
+    def _files(self) -> list[Path]:
+        return [path for path in (self.folder / "tables").iterdir() if path.suffix == ".json"]
+
+    def clear_out(self, in_use: Collection[str]) -> None:
+        """Remove the files of tables that are old enough, but for those in use; finished games
+        stay. For a thread of its own: it reads many files."""
+        now = time.time()
+        left = 0
+        for path in self._files():
+            try:
+                days = (now - path.stat().st_mtime) / 86400
+                old = days > UNTOUCHED or (days > UNPLAYED and not _is_played(path))
+                if old and path.stem not in in_use:
+                    path.unlink()
+                    continue
+            except OSError:
+                pass  # somebody else has removed it, or it must stay
+            left += 1
+        self.count = left
 
     def snapshot(self, room: Room) -> tuple[Path, str, Path | None, list[dict[str, Any]]]:
         """What `write` needs, taken at once, so that it may write in another thread."""
@@ -528,6 +576,16 @@ def write(table: Path, text: str, game: Path | None, finished: list[dict[str, An
         records.write_records(game, finished)
     with open_whole(table) as file:
         file.write(text)
+
+
+def _is_played(path: Path) -> bool:
+    """Has a person decided anything at the table of a file? True for one that cannot be read."""
+    try:
+        told = json.loads(path.read_text(encoding="utf-8"))
+        people = {i for i, seat in enumerate(told["seats"]) if seat["kind"] == "human"}
+        return any(seat in people for seat, _ in told["decisions"])
+    except (ValueError, KeyError, TypeError):
+        return True
 
 
 def hash_of(token: str) -> str:

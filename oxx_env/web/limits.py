@@ -1,0 +1,105 @@
+"""How much work the server takes on, so that tables go on answering whatever is asked.
+
+A *client* is who asks from one address; of IPv6, one network of the size that a household gets.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ipaddress
+import math
+import time
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+
+from oxx_env.web.rooms import Refused
+
+FORGET = 1000  # clients of a purse, from which on those with a full one are forgotten
+
+
+@dataclass(frozen=True)
+class Limit:
+    """The bounds of one kind of work.
+
+    what       what a client asks for, in words
+    at_once    pieces of work, of all clients, that run or wait for their turn
+    own        of them, one client's
+    burst      what one client may ask for in a row
+    per_s      what is added to that in each second
+    """
+
+    what: str
+    at_once: int
+    own: int
+    burst: float
+    per_s: float
+
+
+# A decision takes the coach some 50 ms, a record that is opened as long.
+COACH = Limit("the coach", at_once=40, own=8, burst=2000, per_s=8)  # decisions
+FILES = Limit("opening files", at_once=8, own=2, burst=600, per_s=4)  # games, or decks
+TABLES = Limit("new tables", at_once=1000, own=1000, burst=400, per_s=0.5)
+NEWS = Limit("news", at_once=5000, own=1000, burst=math.inf, per_s=0)  # requests that wait
+
+
+def client_of(address: str) -> str:
+    """Whom an address belongs to."""
+    try:
+        told = ipaddress.ip_address(address.partition("%")[0])
+    except ValueError:
+        return address
+    if isinstance(told, ipaddress.IPv6Address):
+        if told.ipv4_mapped:
+            return str(told.ipv4_mapped)
+        return str(ipaddress.ip_network((told, 64), strict=False))
+    return str(told)
+
+
+@dataclass
+class Gate:
+    """Lets in as much work of one kind as its limit allows.
+
+    Each client has a purse that fills up with time. Who has something in it is let in, and pays
+    afterwards for what the work turned out to be, into debt if need be.
+    """
+
+    limit: Limit
+    clock: Callable[[], float] = time.monotonic
+    _inside: dict[str, int] = field(default_factory=dict)  # client -> pieces of work
+    _purses: dict[str, tuple[float, float]] = field(default_factory=dict)  # what is left, when
+
+    @contextlib.contextmanager
+    def work(self, client: str) -> Iterator[None]:
+        """One piece of work, from its asking to its end. Raises Refused 429 or 503."""
+        limit = self.limit
+        left, own = self._left(client), self._inside.get(client, 0)
+        if left <= 0:
+            wait = math.ceil((1 - left) / limit.per_s)
+            told = f"you have asked for much of {limit.what}; try again in {wait} s"
+            raise Refused(429, told, wait)
+        if own >= limit.own:
+            told = f"{own} of your requests for {limit.what} are still at work; try again soon"
+            raise Refused(429, told, 2)
+        if sum(self._inside.values()) >= limit.at_once:
+            told = f"too many ask for {limit.what} at this moment; try again soon"
+            raise Refused(503, told, 5)
+        self._inside[client] = own + 1
+        try:
+            yield
+        finally:
+            self._inside[client] -= 1
+            if not self._inside[client]:
+                del self._inside[client]
+
+    def pay(self, client: str, amount: float) -> None:
+        """Take from a client's purse what its work was."""
+        if amount:
+            self._purses[client] = (self._left(client) - amount, self.clock())
+        if len(self._purses) > FORGET:
+            full = [who for who in self._purses if self._left(who) >= self.limit.burst]
+            for who in full:
+                del self._purses[who]
+
+    def _left(self, client: str) -> float:
+        left, when = self._purses.get(client, (self.limit.burst, 0.0))
+        return min(self.limit.burst, left + self.limit.per_s * (self.clock() - when))
