@@ -59,8 +59,8 @@ def client_of(address: str) -> str:
 class Gate:
     """Lets in as much work of one kind as its limit allows.
 
-    Each client has a purse that fills up with time. Who has something in it is let in, and pays
-    afterwards for what the work turned out to be, into debt if need be.
+    Each client has a purse that fills up with time. Who has one in it is let in, and pays
+    for what the work turns out to be, into debt if need be.
     """
 
     limit: Limit
@@ -73,7 +73,7 @@ class Gate:
         """One piece of work, from its asking to its end. Raises Refused 429 or 503."""
         limit = self.limit
         left, own = self._left(client), self._inside.get(client, 0)
-        if left <= 0:
+        if left < 1:
             wait = math.ceil((1 - left) / limit.per_s)
             told = f"you have asked for much of {limit.what}; try again in {wait} s"
             raise Refused(429, told, wait)

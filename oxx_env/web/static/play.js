@@ -31,6 +31,7 @@ class SeatPage {
     this.sending = false;
     this.fault = "";
     this.advice = null; // {turn, options, basis}
+    this.coachFault = ""; // why there is none
     this.judgements = new Map(); // token -> what its last move cost
     this.coachOpen = kept.get("coachOpen", false);
     this.log = [];
@@ -115,10 +116,10 @@ class SeatPage {
         await this.update(state);
       } catch (error) {
         if (this.signal.aborted) return;
-        this.fault = error.status && error.status < 500 ? error.message : "The connection is lost; trying again …";
+        this.fault = error.status ? error.message : "The connection is lost; trying again …";
         this.draw();
-        if (error.status && error.status < 500) return;
-        await sleep(wait);
+        if (error.status && !error.passes) return;
+        await sleep(Math.max(wait, 1000 * (error.retry ?? 0)));
         wait = Math.min(8000, wait * 2);
       }
     }
@@ -127,8 +128,10 @@ class SeatPage {
   async update(state) {
     if (state.version < this.state.version) return;
     const due = this.state.turn !== state.turn || this.state.phase !== state.phase;
+    // Another tab has decided for the one in front: the curtain falls as after a choice made here.
+    if (this.shared && state.seat === this.state.seat && state.turn > this.state.turn) this.covered = true;
     this.state = state;
-    if (due) this.advice = null;
+    if (due) Object.assign(this, { advice: null, coachFault: "" });
     const fresh = Math.max(0, this.told - state.events_from);
     this.queue.push(...state.events.slice(fresh));
     this.told = Math.max(this.told, state.events_from + state.events.length);
@@ -252,9 +255,14 @@ class SeatPage {
     try {
       const advice = await this.ask("/coach");
       if (advice.turn !== this.state.turn) return;
-      this.advice = advice;
+      Object.assign(this, { advice, coachFault: "" });
       this.draw();
-    } catch { /* the table has gone on meanwhile */ }
+    } catch (error) {
+      if (this.signal.aborted || error.status === 409) return; // the table has gone on meanwhile
+      this.coachFault = error.message;
+      this.draw();
+      if (error.retry) setTimeout(() => this.refreshCoach(), 1000 * error.retry);
+    }
   }
 
   async judge(turn, token) {
@@ -450,7 +458,7 @@ class SeatPage {
         onclick: () => this.toggleCoach() }, this.coachOpen ? "Hide the coach (C)" : "Ask the coach (C)"),
       this.coachOpen && this.judgements.has(this.token) ? el("span", { id: "judgement" }, this.judgements.get(this.token)) : null),
       this.coachOpen && told ? adviceTable(told, state.direction) : null,
-      this.coachOpen && !told ? el("p", { class: "note" }, this.canChoose ? "The coach thinks …" : "The coach speaks when it is your turn.") : null);
+      this.coachOpen && !told ? el("p", { class: "note" }, this.canChoose ? this.coachFault || "The coach thinks …" : "The coach speaks when it is your turn.") : null);
   }
 
   logPanel() {
