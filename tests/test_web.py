@@ -949,8 +949,8 @@ def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
     whole_text = (tmp_path / "tables" / f"{broken.id}.json").read_text()
     told = json.loads(whole_text)
     moves = [json.dumps({**told, "decisions": [move]}) for move in ([99, 0], [0, 99], [0], 3)]
-    half = whole_text[:200]
-    odd = [half, json.dumps({**told, "deck": []}), json.dumps({**told, "seed": 10**99}), "[" * 10**5]
+    odd = [json.dumps({**told, **odd}) for odd in ({"deck": []}, {"seed": 10**99}, {"seats": [0]})]
+    odd += [whole_text[:200], "[" * 10**5]
     for text in (
         "",
         "{",

@@ -58,10 +58,6 @@ class Run(Command):
         self.note("Getting ready (the first time takes some seconds) ...")
         app = make_app(Path(self.folder), self.seed, self.host, warm=True)
         port = listener.getsockname()[1]
-        for name in self._names():
-            print(f"The table is at http://{name}:{port}/ (Ctrl-C ends)", flush=True)
-        if self.host not in LOCAL:
-            self.note("Everybody on the network who is sent a table's link can join it.")
         # Threads wait their turn for the interpreter each time they come back from compiled code or
         # the disk: 5 ms, Python's default, is long where a move is to take a few of them.
         sys.setswitchinterval(0.0005)
@@ -76,8 +72,16 @@ class Run(Command):
             timeout_graceful_shutdown=1,
         )
 
+        tell = self._tell
+
         class Server(uvicorn.Server):
-            """Answers who waits for news when Ctrl-C comes, so that it can stop at once."""
+            """Tells its address when it answers there. Answers who waits for news when Ctrl-C
+            comes, so that it can stop at once."""
+
+            async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+                await super().startup(sockets)
+                if self.started:
+                    tell(port)
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 if hasattr(app.state, "loop"):  # else it has not begun
@@ -87,6 +91,12 @@ class Run(Command):
         with alone:
             Server(config).run(sockets=[listener])
         return OK
+
+    def _tell(self, port: int) -> None:
+        for name in self._names():
+            print(f"The table is at http://{name}:{port}/ (Ctrl-C ends)", flush=True)
+        if self.host not in LOCAL:
+            self.note("Everybody on the network who is sent a table's link can join it.")
 
     def _alone(self) -> IO[str]:
         """Makes sure that no other server keeps its tables in the folder, while this is open."""
