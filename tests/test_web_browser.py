@@ -1,9 +1,11 @@
 """The page of `oxx serve` in headless Chromium: what a person sees, clicks and types."""
 
+import contextlib
 import json
 import os
 import re
 import shutil
+import socket
 import subprocess
 import sys
 
@@ -575,3 +577,212 @@ def test_an_own_deck_is_typed_in_saved_and_played(visitor, tmp_path):
     source = page.locator(f".hand [data-card='{number}']").get_attribute("src")
     assert source == f"card/{number}-{''.join(map(str, deck[number - 1]))}.svg"
     assert json.loads(page.evaluate("localStorage.getItem('oxx.deck')"))["name"] == "my deck"
+
+
+def tree(page):
+    """Role, name and whether it can have the focus, of all that the accessibility tree shows."""
+    nodes = page.context.new_cdp_session(page).send("Accessibility.getFullAXTree")["nodes"]
+    return [
+        (
+            node["role"]["value"],
+            node.get("name", {}).get("value", ""),
+            any(one["name"] == "focusable" for one in node.get("properties", [])),
+        )
+        for node in nodes
+        if not node["ignored"]
+    ]
+
+
+NAMED = {"button", "link", "combobox", "checkbox", "textbox", "spinbutton", "slider", "img",
+         "image", "table", "group", "region", "columnheader", "rowheader"}  # fmt: skip
+
+
+def test_the_accessibility_tree_names_all_and_the_curtain_hides_cards_from_it(visitor):
+    page = visitor()
+    page.evaluate(
+        "window.heard = []; new MutationObserver(() => window.heard.push("
+        "document.getElementById('said').textContent)).observe("
+        "document.getElementById('said'), { childList: true, characterData: true, subtree: true })"
+    )
+    page.wait_for_selector("form")
+    seen = tree(page)
+    share_a_table(page)
+    covered = tree(page)
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button.pick:not(:disabled)")
+    hand = hand_of(page)
+    page.keyboard.press("c")
+    page.wait_for_selector("#advice")
+    shown = tree(page)
+    for role, name, focusable in (*seen, *covered, *shown):
+        assert name.strip() or role not in NAMED, role
+        assert name.strip() or not focusable or role in ("main", "RootWebArea"), role
+    told = [name for _, name, _ in covered]
+    for number in hand:
+        play = re.compile(rf"(Play )?{number}, \d (blue|yellow|green|red|black|white)")
+        assert not any(play.match(name) for name in told)
+        assert [role for role, name, _ in shown if play.match(name)] == ["button"]
+    assert ("button", "Show Anna's cards", True) in covered
+    assert {"banner", "navigation", "main", "status"} <= {role for role, _, _ in shown}
+    for role in ("table", "row", "columnheader", "rowheader", "cell"):
+        assert role in {one for one, _, _ in shown}
+    # The keyboard goes through the page in the order in which it is read.
+    page.evaluate("document.activeElement.blur()")
+    page.evaluate("window.order = [...document.querySelectorAll('*')]")
+    order = []
+    for _ in range(25):
+        page.keyboard.press("Tab")
+        at = page.evaluate("window.order.indexOf(document.activeElement)")
+        if at in order or at < 0:
+            break
+        order.append(at)
+    assert len(order) >= 9 and max(order) > page.evaluate(
+        "window.order.indexOf(document.getElementById('coach'))"
+    )
+    first = order.index(min(order))
+    assert order[first:] + order[:first] == sorted(order)
+    # What happens is said.
+    while page.locator(".log li.round").count() == 0 or page.locator(".log li").count() < 4:
+        page.wait_for_selector(f"#uncover.main, {CHOICE}")
+        before = page.inner_html(".game")
+        page.locator(f"#uncover.main, {CHOICE}").first.click()
+        page.wait_for_function(
+            "old => document.querySelector('.game').innerHTML !== old", arg=before
+        )
+    heard = page.evaluate("window.heard")
+    assert "Round 1: all cards are revealed." in heard
+    lines = page.locator(".log li:not(.round)").all_text_contents()
+    assert all(line in heard for line in lines)
+
+
+CONTRAST = """() => {
+  const canvas = document.createElement("canvas").getContext("2d", { willReadFrequently: true });
+  const rgba = (color) => {
+    canvas.clearRect(0, 0, 1, 1); canvas.fillStyle = color; canvas.fillRect(0, 0, 1, 1);
+    return [...canvas.getImageData(0, 0, 1, 1).data];
+  };
+  const light = ([r, g, b]) => [r, g, b].map((c) => c / 255)
+    .map((c) => (c <= 0.04045 ? c / 12.92 : ((c + 0.055) / 1.055) ** 2.4))
+    .reduce((sum, c, i) => sum + c * [0.2126, 0.7152, 0.0722][i], 0);
+  const behind = (node) => {
+    for (let at = node; at; at = at.parentElement) {
+      const color = rgba(getComputedStyle(at).backgroundColor);
+      if (color[3] === 255) return color;
+    }
+    return [255, 255, 255];
+  };
+  const poor = [];
+  for (const node of document.querySelectorAll("body *")) {
+    const own = [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim());
+    const hint = node.matches("input") && node.placeholder ? "::placeholder" : null;
+    if (!(own || hint) || !node.checkVisibility() || node.closest(":disabled, svg, noscript")) continue;
+    let seen = 1;
+    for (let at = node; at; at = at.parentElement) seen *= Number(getComputedStyle(at).opacity);
+    const ink = light(rgba(getComputedStyle(node, hint).color)), paper = light(behind(node));
+    const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
+    if (ratio < 4.5 || seen < 1) poor.push([node.className, node.textContent.slice(0, 30), ratio, seen]);
+  }
+  return poor;
+}"""
+
+
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_all_text_stands_out_from_what_is_behind_it(visitor, scheme):
+    page = visitor(color_scheme=scheme)
+    for where in ("#/replay", "#/deck", "#/rules", "#/"):
+        page.goto(where)
+        page.wait_for_selector("h1")
+        assert page.evaluate(CONTRAST) == []
+    share_a_table(page)
+    assert page.evaluate(CONTRAST) == []
+    page.keyboard.press("Enter")
+    page.wait_for_selector("button.pick:not(:disabled)")
+    page.keyboard.press("c")
+    page.wait_for_selector("#advice")
+    assert page.evaluate(CONTRAST) == []
+
+
+def test_script_in_names_and_records_stays_text(visitor, tmp_path):
+    name, deck = "<i id=evil>Eve</i>", "<img id=evil src=x onerror=alert(1)>"
+    page = visitor()
+    page.on("dialog", lambda dialog: pytest.fail(dialog.message))
+    page.get_by_label("Your name").fill(name)
+    start(page, players=10)
+    page.wait_for_selector(CHOICE)
+    assert name in page.inner_text(".seats")
+    play_on(page, lambda page: page.locator(CHOICE).first.click())
+    assert name in page.inner_text("[aria-label='The result']")
+    page.get_by_role("link", name="Review the match").click()
+    page.wait_for_selector("svg.graph")
+    assert page.locator("#evil").count() == 0
+    file = tmp_path / "games.jsonl"
+    cli.main(["record", "--players", "10", "--bots", "greedy", "--games", "1",
+              "--output", str(file)])  # fmt: skip
+    record = next(records.read_records(file))
+    record["deck"]["name"] = record["match"]["id"] = deck
+    for told in ({**record, "rules": deck}, {**record, "format": deck}, record):
+        file.write_text(json.dumps(told))
+        page.goto("#/replay")
+        page.get_by_label("A file of records").set_input_files(file)
+        page.wait_for_selector("#step" if told is record else "[role=alert]:not(:empty)")
+        assert "<img" in page.inner_text("main")
+        assert page.locator("#evil").count() == 0
+        page.goto("#/")
+
+
+def test_two_tabs_of_a_shared_device_live_through_a_restart(chromium, tmp_path):
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        port = free.getsockname()[1]
+    command = [sys.executable, "-m", "oxx_env", "serve", "--port", str(port), "--folder"]
+
+    @contextlib.contextmanager
+    def serving():
+        with subprocess.Popen([*command, str(tmp_path)], stdout=subprocess.PIPE, text=True) as it:
+            try:
+                assert it.stdout.readline()
+                yield it
+            finally:
+                it.kill()
+
+    faults = []
+    with contextlib.closing(chromium.new_context(base_url=f"http://127.0.0.1:{port}/")) as context:
+        context.set_default_timeout(30_000)
+        context.add_init_script(
+            "if (location.origin !== 'null') localStorage.setItem('oxx.pace', '\"0\"')"
+        )
+        context.on("weberror", lambda error: faults.append(str(error.error)))
+        with serving() as server:
+            page = context.new_page()
+            page.goto("")
+            share_a_table(page)
+            other = context.new_page()
+            other.goto(page.url)
+            for one in (page, other):
+                one.wait_for_selector("#uncover.main")
+                one.locator("#uncover").click()
+                one.wait_for_selector("button.pick:not(:disabled)")
+            anna = hand_of(page)
+            assert hand_of(other) == anna
+            page.locator("button.pick").first.click()
+            for one in (page, other):  # the curtain falls in both, before the other's hand
+                one.get_by_role("button", name="Show Ben's cards").wait_for()
+                nothing_is_told(one, anna)
+            page.locator("#uncover").click()
+            page.wait_for_selector("button.pick:not(:disabled)")
+            ben = hand_of(page)
+            server.kill()  # in mid-game, one hand open, Ben's tab and another one waiting
+            for one in (page, other):
+                one.wait_for_function("() => /connection/i.test(document.body.innerText)")
+        with serving():
+            for one in (page, other):
+                one.wait_for_function("() => !/connection/i.test(document.body.innerText)")
+            nothing_is_told(other, [*anna, *ben])
+            assert hand_of(page) == ben  # who had it before still has it
+            page.locator("button.pick:not(:disabled)").first.click()
+            for one in (page, other):  # both go on without a reload
+                one.wait_for_function("() => document.querySelectorAll('.log li').length >= 4")
+            page.reload()
+            page.wait_for_selector("#uncover, button.row")
+            nothing_is_told(page, [*anna, *ben])
+    assert not faults

@@ -6,13 +6,16 @@ const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const what = (option) => (option.row === null ? `card ${option.card}` : `row ${option.row}`);
 
 export function adviceTable(told, direction) {
-  return el("div", { class: "scroll" }, el("table", { id: "advice" },
-    el("thead", {}, el("tr", {}, el("th", {}, "Choice"), el("th", { class: "figure" }, "Points"), el("th", {}, "Wins"), el("th", {}, "Why"))),
-    el("tbody", {}, told.options.map((option) => el("tr", { class: option.choice ? "best" : "" },
-      el("th", { scope: "row" }, what(option), option.choice ? el("span", { class: "unseen" }, " (best)") : null),
-      el("td", { class: "figure" }, option.points.toFixed(1)),
-      el("td", {}, percent(option.win_share), meter(option.win_share)),
-      el("td", {}, el("ul", {}, option.why.map((line) => el("li", {}, line)))))))),
+  // With the roles told: on a phone the rows are laid out as blocks, and are a table all the same.
+  const head = (text, figure) => el("th", { role: "columnheader", class: figure ? "figure" : "" }, text);
+  const cell = (attributes, ...inside) => el("td", { role: "cell", ...attributes }, ...inside);
+  return el("div", { class: "scroll" }, el("table", { id: "advice", class: "advice", role: "table", "aria-label": "The coach's advice" },
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head("Choice"), head("Points", true), head("Wins"), head("Why"))),
+    el("tbody", { role: "rowgroup" }, told.options.map((option) => el("tr", { role: "row", class: option.choice ? "best" : "" },
+      el("th", { role: "rowheader", scope: "row" }, what(option), option.choice ? el("span", { class: "unseen" }, " (best)") : null),
+      cell({ class: "figure" }, option.points.toFixed(1)),
+      cell({}, percent(option.win_share), meter(option.win_share)),
+      cell({}, el("ul", {}, option.why.map((line) => el("li", {}, line)))))))),
   el("p", { class: "note" }, `Points: expected at the end of this game (${direction}). Wins: expected share of the victory. ${told.basis}`));
 }
 
@@ -79,7 +82,7 @@ export function drawReview(decisions, state, seat, basis, see) {
 }
 
 function graph(decisions, worst, state, seat) {
-  const width = 760, height = 240, left = 66, right = 12, top = 12, low = 30;
+  const width = 760, height = 240, left = 80, right = 12, top = 12, low = 30;
   const shares = decisions.map((told) => told.win_share);
   const ends = state.over ? [...shares, state.winners.includes(seat) ? 1 / state.winners.length : 0] : shares;
   const x = (index) => left + (index * (width - left - right)) / Math.max(1, ends.length - 1);
