@@ -675,12 +675,14 @@ CONTRAST = """() => {
   for (const node of document.querySelectorAll("body *")) {
     const own = [...node.childNodes].some((one) => one.nodeType === 3 && one.data.trim());
     const hint = node.matches("input") && node.placeholder ? "::placeholder" : null;
-    if (!(own || hint) || !node.checkVisibility() || node.closest(":disabled, svg, noscript")) continue;
+    if (!(own || hint) || !node.checkVisibility()) continue;
+    if (node.closest(":disabled, svg, noscript")) continue;
     let seen = 1;
     for (let at = node; at; at = at.parentElement) seen *= Number(getComputedStyle(at).opacity);
     const ink = light(rgba(getComputedStyle(node, hint).color)), paper = light(behind(node));
     const ratio = (Math.max(ink, paper) + 0.05) / (Math.min(ink, paper) + 0.05);
-    if (ratio < 4.5 || seen < 1) poor.push([node.className, node.textContent.slice(0, 30), ratio, seen]);
+    const what = [node.className, node.textContent.slice(0, 30), ratio, seen];
+    if (ratio < 4.5 || seen < 1) poor.push(what);
   }
   return poor;
 }"""
