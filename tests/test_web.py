@@ -986,7 +986,7 @@ def test_two_hundred_tables_at_once_stay_correct(tmp_path):
     app = make_app(tmp_path, seed=3)
 
     async def play(asked, rules):
-        made = await asked.post("/api/tables", json={"rules": rules, "seats": [HUMAN, *[bot] * 9]})
+        made = await asked.post("/api/tables", json={"rules": rules, "seats": [HUMAN, *[bot] * 3]})
         url = f"/api/tables/{made.json()['id']}"
         headers = {"Authorization": f"Bearer {made.json()['token']}"}
         state = (await asked.get(url, headers=headers)).json()
