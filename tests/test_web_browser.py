@@ -795,5 +795,5 @@ def test_two_tabs_of_a_shared_device_live_through_a_restart(chromium, tmp_path):
             # Of a hand behind the curtain only what was played and revealed lies on the table; who
             # chooses a row sees the own hand.
             open_hands = sum(len(shown & set(map(str, hand))) > 1 for hand in (anna, ben))
-            assert open_hands <= page.locator("button.row").count()
+            assert open_hands <= bool(page.locator("button.row").count())
     assert not faults
