@@ -4,8 +4,8 @@ What the seat cannot know is dealt anew, as in `monte_carlo`; then each candidat
 rest of the hand is played out. Four things make it stronger than flat Monte Carlo:
 
 - the others' cards of the running round are drawn from a policy, given *their* view of the deal;
-- everybody goes on by a policy as well, each seat from its own view. A small network that imitates
-  the champion (`swift`) does that: it costs a quarter of the champion's time;
+- everybody goes on by a policy as well, each seat from its own view. A tiny network that imitates
+  the champion (`swift`, see `reflex`) does that: it costs a tenth of the champion's time;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: the worse half of the actions is given up again and again
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env import reflex
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.monte_carlo import (
     TO_THE_END,
@@ -33,7 +34,7 @@ from oxx_env.bots.monte_carlo import (
     relative_points,
     victory_share,
 )
-from oxx_env.checkpoint import load_checkpoint
+from oxx_env.checkpoint import load_checkpoint, load_reflex
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
@@ -57,7 +58,7 @@ from oxx_env.rules import (
 from oxx_env.views import View
 
 PLAYER = "swift"  # whose network plays out
-UNSEEN_LOOKED_AT = 16  # unseen cards that stand for all in its foresight
+UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
 PRIOR_DEALS = 8.0  # what the policy thinks of an action counts like so many deals
 PRIOR_POINTS = 1.0  # points by which an action is worse that is 1/e as likely
 # Rounds by the network, the running one included, by number of players; then `greedy` to the end of
@@ -71,21 +72,20 @@ TALLIES = 5
 _11 = np.uint64(11)
 
 
-def seated(weights: NDArray[np.float32], most: int = NUMBERS) -> tuple[Any, ...]:
-    """A network and the memory that it works in, as the kernels here want it.
+def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
+    """A policy and the memory that it works in, as the kernels here want it."""
+    hidden = hidden_of(len(weights))
+    memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
+    return weights, hidden, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
+
+
+def seated(weights: NDArray[np.float32], most: int = UNSEEN_LOOKED_AT) -> tuple[Any, ...]:
+    """A network of `reflex` and the memory that it works in, as the kernels here want it.
 
     most  unseen cards its foresight looks at (`foresight.scratch`)
     """
-    hidden = hidden_of(len(weights))
-    return (
-        weights,
-        hidden,
-        scratch(most),
-        np.zeros(INPUT, np.float32),
-        workspace(hidden),
-        np.zeros(ACTIONS, np.float32),
-        np.zeros(ACTIONS, np.float32),
-    )
+    memory = scratch(most), np.zeros(INPUT, np.float32), reflex.workspace()
+    return weights, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
 
 
 def tools() -> tuple[Any, ...]:
@@ -99,10 +99,10 @@ def tools() -> tuple[Any, ...]:
 @kernel
 def network_action(game, deck, seat, network, sample):
     """The network's action for a seat that decides: the best, or one by its probability."""
-    weights, hidden, sight, obs, layers, logits, probabilities = network
+    weights, sight, obs, work, logits, probabilities = network
     legal = legal_actions(game, deck, seat)
     encode_input(game, deck, seat, sight, obs)
-    forward(weights, hidden, obs, layers, logits)
+    reflex.react(weights, obs, work, logits)
     if not sample:
         return best_action(logits, legal)
     softmax(logits, legal, np.float32(1), probabilities)
@@ -156,9 +156,9 @@ def hand_end(game, seat):
 
 
 @kernel
-def begin(view, deck, seat, network, tally):
+def begin(view, deck, seat, guide, tally):
     """Clear the tally and ask the policy. Returns the legal actions (a set)."""
-    weights, hidden, sight, obs, layers, logits, probabilities = network
+    weights, hidden, sight, obs, layers, logits, probabilities = guide
     legal = legal_actions(view, deck, seat)
     encode_input(view, deck, seat, sight, obs)
     forward(weights, hidden, obs, layers, logits)
@@ -357,8 +357,8 @@ class PolicySearch:
             raise BotSpecError(f"{self.spec!r}: prior is a number of deals from 0, not {prior!r}")
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
-        player, told = load_checkpoint(options.get("player", PLAYER))
-        self._guide = seated(weights)
+        player, told = load_reflex(options.get("player", PLAYER))
+        self._guide = guided(weights)
         self._player = seated(player, _looked_at(told))
         self._memory = tools()
         self._tally = np.zeros((ACTIONS, TALLIES))
