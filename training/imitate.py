@@ -33,7 +33,7 @@ from oxx_env.forward import score
 from oxx_env.network import ReflexNetwork
 from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
 from training.config import ABOVE_0, PRESETS, check_ranges, check_types
-from training.evaluate import commit, model_card
+from training.evaluate import commit
 from training.selfplay import training_decks
 
 GAMES = 2048  # side by side
@@ -152,24 +152,38 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork
     return net, total / batches
 
 
+def card(facts: dict[str, Any]) -> str:
+    """The checkpoint's README."""
+    return f"""# Network for play-outs
+
+With it `search` plays hands to their end (`search:PATH:N:player=FOLDER`). It scores each choice by
+itself, see `oxx_env/reflex.py`, and is no policy for the arena.
+
+- learned {facts["by"]}: {facts["decisions"]:,} decisions in {facts["seconds"]:.0f} s,
+  {facts["imitation"]["kl"]:.4f} nats from it in the last pass
+- looks at {facts["unseen_looked_at"]} unseen cards at most
+- tables: {", ".join(map(str, facts["players"]))} players; rule sets: {", ".join(facts["rules"])};
+  decks: {", ".join(facts["decks"])}
+- made by `{facts["command"]}`
+- sources: commit {facts["commit"] or "unknown"}
+"""
+
+
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
     try:
         config.check()
         start = time.monotonic()
-        weights, told = load_checkpoint(config.policy)
+        weights, _ = load_checkpoint(config.policy)
         net, kl = imitate(config, weights)
         facts: dict[str, Any] = {
-            "preset": "imitation",
             "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
             "seed": config.seed,
             "decisions": config.decisions,
             "seconds": round(time.monotonic() - start, 1),
-            "init": None,
             "players": list(PRESETS["full"].players),
             "rules": list(PRESETS["full"].rules),
             "decks": list(PRESETS["full"].decks),
-            "reward_scale": told.get("reward_scale", 0.1),
             "unseen_looked_at": config.unseen,
             "command": " ".join(["python training/imitate.py", *argv]),
             "commit": commit(),
@@ -177,7 +191,7 @@ def main(argv: list[str]) -> int:
             "training": {**asdict(config), "run_dir": str(config.run_dir)},
         }
         folder = config.run_dir / "checkpoint"
-        save_reflex(folder, net.weights(), facts, model_card(facts, None))
+        save_reflex(folder, net.weights(), facts, card(facts))
     except (ValueError, OSError) as error:
         print(f"imitate.py: {error}", file=sys.stderr)
         return 2
