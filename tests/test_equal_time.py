@@ -155,7 +155,7 @@ def test_a_tiny_network_imitates_a_policy_and_is_told_apart(
     ("arguments", "what"),
     [
         (["--policy", "nobody"], "shipped ones"),
-        (["--epochs", "0"], "epochs is from 1"),
+        (["--epochs", "0"], "epochs is at least 1"),
         (["--unseen", "0"], "unseen is from 1"),
     ],
 )
