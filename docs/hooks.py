@@ -129,7 +129,9 @@ def _strength(_: str) -> str:
     parts = []
     for folder in folders:
         card = (folder / "README.md").read_text("utf-8")
-        card = re.sub(r"^# .*$", f"# `policy:{folder.name}`", card, count=1, flags=re.MULTILINE)
+        policy = '"oxx-policy/' in (folder / "config.json").read_text("utf-8")
+        name = f"policy:{folder.name}" if policy else folder.name
+        card = re.sub(r"^# .*$", f"# `{name}`", card, count=1, flags=re.MULTILINE)
         card = card.replace("## Strength\n\n", "").replace("PATH", folder.name)
         parts.append(_lower(_lower(card.replace("## Limits\n\n", ""))))
     return "\n\n".join(parts)

@@ -20,13 +20,14 @@ from safetensors import SafetensorError
 from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
+from oxx_env import reflex
 from oxx_env.files import open_whole, read_bounded
 from oxx_env.foresight import FORESIGHT_VERSION, INPUT
-from oxx_env.forward import layers, weight_count
+from oxx_env.forward import Layer, layers
 from oxx_env.observe import OBSERVATION_VERSION
 from oxx_env.rules import ACTIONS
 
-FORMAT = "oxx-policy/1"
+FORMAT, REFLEX_FORMAT = "oxx-policy/1", "oxx-reflex/1"
 WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "README.md"
 MAX_BYTES = 5 << 20  # of the weights
 SHIPPED = Path(__file__).parents[1] / "checkpoints"
@@ -47,10 +48,31 @@ def save_checkpoint(
 
     `config` is what is known about the training; the format's own keys are added.
     """
+    shape = {"format": FORMAT, "architecture": {"hidden": hidden}}
+    return _save(folder, weights, layers(hidden), {**shape, **config}, card)
+
+
+def save_reflex(
+    folder: str | os.PathLike[str],
+    weights: NDArray[np.float32],
+    config: dict[str, Any],
+    card: str,
+) -> Path:
+    """`save_checkpoint` for a network of `reflex`, that search plays out with."""
+    return _save(folder, weights, reflex.LAYERS, {"format": REFLEX_FORMAT, **config}, card)
+
+
+def _save(
+    folder: str | os.PathLike[str],
+    weights: NDArray[np.float32],
+    table: dict[str, Layer],
+    config: dict[str, Any],
+    card: str,
+) -> Path:
     folder = Path(folder)
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
-    for name, layer in layers(hidden).items():
+    for name, layer in table.items():
         both = weights[layer.at : layer.at + layer.size].reshape(layer.inputs + 1, layer.outputs)
         tensors[f"{name}.weight"] = np.ascontiguousarray(both[:-1].T, np.float32)
         tensors[f"{name}.bias"] = np.ascontiguousarray(both[-1], np.float32)
@@ -58,8 +80,7 @@ def save_checkpoint(
     if len(data) > MAX_BYTES:
         raise CheckpointError(f"the weights take {len(data)} bytes; {MAX_BYTES} are allowed")
     full = {
-        "format": FORMAT,
-        "architecture": {"hidden": hidden},
+        "format": config["format"],
         "observation_version": OBSERVATION_VERSION,
         "foresight_version": FORESIGHT_VERSION,
         "input_size": INPUT,
@@ -78,11 +99,38 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
 
     Raises CheckpointError for anything that is not a whole, fitting checkpoint.
     """
+    folder, config, data = _read_checkpoint(spec, FORMAT)
+    architecture = config.get("architecture")
+    hidden = architecture.get("hidden") if isinstance(architecture, dict) else None
+    if isinstance(hidden, bool) or not isinstance(hidden, int) or not 8 <= hidden <= 512:
+        raise CheckpointError(
+            f"{folder / CONFIG}: architecture.hidden must be a whole number from 8 to 512,"
+            f" not {_short(repr(hidden))}"
+        )
+    return _weights(folder / WEIGHTS, data, layers(hidden)), config
+
+
+def load_reflex(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """`load_checkpoint` for a network of `reflex`."""
+    folder, config, data = _read_checkpoint(spec, REFLEX_FORMAT)
+    return _weights(folder / WEIGHTS, data, reflex.LAYERS), config
+
+
+def _read_checkpoint(
+    spec: str | os.PathLike[str], format_: str
+) -> tuple[Path, dict[str, Any], bytes]:
+    """Folder, config and bytes of the weights of a checkpoint of this format."""
     folder = find_checkpoint(spec)
     config = _read_config(folder / CONFIG)
     data = _read(folder / WEIGHTS, MAX_BYTES)
+    for told, wanted, what in (
+        (REFLEX_FORMAT, FORMAT, "a network for play-outs, not a policy"),
+        (FORMAT, REFLEX_FORMAT, "a policy, not a network for play-outs"),
+    ):
+        if (config.get("format"), format_) == (told, wanted):
+            raise CheckpointError(f"{folder / CONFIG}: this is {what} ({told}; {wanted} is needed)")
     for key, want in (
-        ("format", FORMAT),
+        ("format", format_),
         ("observation_version", OBSERVATION_VERSION),
         ("foresight_version", FORESIGHT_VERSION),
         ("input_size", INPUT),
@@ -95,14 +143,7 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
             )
     if config.get("sha256") != hashlib.sha256(data).hexdigest():
         raise CheckpointError(f"{folder / WEIGHTS}: the checksum does not fit the one in {CONFIG}")
-    architecture = config.get("architecture")
-    hidden = architecture.get("hidden") if isinstance(architecture, dict) else None
-    if isinstance(hidden, bool) or not isinstance(hidden, int) or not 8 <= hidden <= 512:
-        raise CheckpointError(
-            f"{folder / CONFIG}: architecture.hidden must be a whole number from 8 to 512,"
-            f" not {_short(repr(hidden))}"
-        )
-    return _weights(folder / WEIGHTS, data, hidden), config
+    return folder, config, data
 
 
 def find_checkpoint(spec: str | os.PathLike[str]) -> Path:
@@ -155,17 +196,16 @@ def _read_config(path: Path) -> dict[str, Any]:
     return config
 
 
-def _weights(path: Path, data: bytes, hidden: int) -> NDArray[np.float32]:
+def _weights(path: Path, data: bytes, table: dict[str, Layer]) -> NDArray[np.float32]:
     try:
         tensors = load_tensors(data)
     except (SafetensorError, KeyError, ValueError) as error:
         raise CheckpointError(f"{path}: not a safetensors file: {error}") from error
-    table = layers(hidden)
     expected = {f"{name}.{part}" for name in table for part in ("weight", "bias")}
     if tensors.keys() != expected:
         wrong = ", ".join(sorted(tensors.keys() ^ expected)[:4])
         raise CheckpointError(f"{path}: missing or unknown tensors: {wrong}")
-    weights = np.empty(weight_count(hidden), np.float32)
+    weights = np.empty(sum(layer.size for layer in table.values()), np.float32)
     for name, layer in table.items():
         weight, bias = tensors[f"{name}.weight"], tensors[f"{name}.bias"]
         for part, tensor, shape in (

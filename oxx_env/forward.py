@@ -74,6 +74,11 @@ def layers(hidden: int) -> dict[str, Layer]:
         ("value", 4 * hidden, hidden),
         ("value_score", hidden, 1),
     )
+    return stacked(shapes)
+
+
+def stacked(shapes: tuple[tuple[str, int, int], ...]) -> dict[str, Layer]:
+    """Layers (name, inputs, outputs) one behind the other in a weight vector."""
     table, at = {}, 0
     for name, inputs, outputs in shapes:
         table[name] = Layer(name, inputs, outputs, at)

@@ -10,6 +10,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor, nn
 
+from oxx_env import reflex
 from oxx_env.foresight import OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.forward import (
     CARD_SCALARS,
@@ -154,6 +155,80 @@ class OxxNetwork(nn.Module):
                 both = both.reshape(layer.inputs + 1, layer.outputs)
                 linear.weight.copy_(both[:-1].T)
                 linear.bias.copy_(both[-1])
+
+
+class ReflexNetwork(nn.Module):
+    """Scores for the ten actions from observations, each choice by itself. See `reflex`."""
+
+    def __init__(self) -> None:
+        super().__init__()
+        for layer in reflex.LAYERS.values():
+            self.add_module(layer.name, nn.Linear(layer.inputs, layer.outputs))
+
+    def forward(self, obs: Tensor) -> Tensor:
+        """Logits [N, ACTIONS] of inputs float32 [N, INPUT] (`foresight`). Those of slots and rows
+        that are no choice are meaningless and must be masked."""
+        n = obs.shape[0]
+
+        def piece(name: str, *shape: int) -> Tensor:
+            return obs[:, SLICES[name]].reshape(n, *shape)
+
+        cards = piece("cards", CARDS, len(CARD_FIELDS))
+        rows = piece("rows", ROWS, len(ROW_FIELDS))
+        pairs = piece("pairs", CARDS, ROWS, len(PAIR_FIELDS))
+        options = obs[:, OBS : OBS + ROWS * len(OPTION_FIELDS)]
+        options = options.reshape(n, ROWS, len(OPTION_FIELDS))
+        slots = obs[:, OBS + ROWS * len(OPTION_FIELDS) :].reshape(n, HAND_SIZE, len(SLOT_FIELDS))
+        sizes = torch.arange(2.0, MAX_PLAYERS + 1, device=obs.device)
+        players = obs[:, SLICES["table"]] @ sizes / 10
+        context = torch.cat([players[:, None], obs[:, reflex.CONTEXT_AT]], 1)[:, None]
+
+        hand = cards[:, :HAND_SIZE]
+        slot_in = [
+            slots,
+            hand[:, :, reflex.CARD_FACTS],
+            pairs[:, :HAND_SIZE, :, reflex.FITS].sum(2, keepdim=True) / ROWS,
+            *_stand(slots, hand[:, :, 0]),
+            context.expand(n, HAND_SIZE, -1),
+        ]
+        placing = pairs[:, HAND_SIZE]
+        option_in = [
+            options,
+            placing[:, :, reflex.PAIR_FACTS],
+            rows[:, :, reflex.ROW_FACTS],
+            *_stand(options, placing[:, :, reflex.ALLOWED]),
+            cards[:, HAND_SIZE, None, reflex.PLACED_FACTS].expand(n, ROWS, -1),
+            context.expand(n, ROWS, -1),
+        ]
+        scores = []
+        for kind, inputs in (("slot", slot_in), ("option", option_in)):
+            x = torch.relu(self.get_submodule(f"{kind}_in")(torch.cat(inputs, 2)))
+            x = torch.relu(self.get_submodule(kind)(x))
+            scores.append(self.get_submodule(f"{kind}_score")(x)[:, :, 0])
+        return torch.cat([*scores, obs.new_zeros(n, 1)], 1)
+
+    def weights(self) -> NDArray[np.float32]:
+        """A copy of all weights as one vector, in the order of `reflex.LAYERS`."""
+        with torch.no_grad():
+            parts = [
+                torch.cat([linear.weight.T, linear.bias[None]]).reshape(-1).numpy()
+                for linear in (self.get_submodule(name) for name in reflex.LAYERS)
+                if isinstance(linear, nn.Linear)
+            ]
+        return np.concatenate(parts).astype(np.float32)
+
+
+def _stand(choices: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
+    """Mean and best of each field of the other choices [N, CHOICES, FIELDS]; there [N, CHOICES]."""
+    there = there[:, :, None]
+    others = there.sum(1, keepdim=True) - 1
+    mean = ((choices * there).sum(1, keepdim=True) - choices * there) / others.clamp(min=1)
+    known = choices.masked_fill(there == 0, reflex.LOWEST)
+    best = torch.stack(
+        [torch.cat([known[:, :k], known[:, k + 1 :]], 1).amax(1) for k in range(choices.shape[1])],
+        1,
+    )
+    return mean, best * (others > 0)
 
 
 assert SMALL == 16

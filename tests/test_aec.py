@@ -45,6 +45,7 @@ def test_passes_pettingzoos_state_test() -> None:
     )
 
 
+@pytest.mark.slow
 def test_passes_pettingzoos_render_test(monkeypatch: pytest.MonkeyPatch) -> None:
     pytest.importorskip("pygame")
     monkeypatch.setenv("SDL_VIDEODRIVER", "dummy")

@@ -14,7 +14,7 @@ from oxx_env.arena import play
 from oxx_env.bots import BotSpecError, make
 from oxx_env.bots import policy_search as ps
 from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import CheckpointError, load_checkpoint
+from oxx_env.checkpoint import CheckpointError, load_reflex
 from oxx_env.rules import ACTIONS, CARD_PHASE, OVER, PASS, RULE_SETS
 from oxx_env.views import View
 
@@ -120,7 +120,7 @@ def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:
 
 
 def test_play_outs_stay_within_their_game_of_a_match() -> None:
-    network, picks = ps.seated(load_checkpoint("swift")[0], 12), ps.tools()[2]
+    network, picks = ps.seated(load_reflex("swift")[0]), ps.tools()[2]
     games = engine.new_games([5], DECKS, 3)
     games["match_games"] = 3
     ps.play_on(games[0], DECKS[0], 1000, network, picks)

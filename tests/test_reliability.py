@@ -76,6 +76,7 @@ def test_the_tests_by_clause_run_nearly_all_of_the_rules() -> None:
 # ---- Long runs
 
 
+@pytest.mark.slow
 def test_memory_does_not_grow_with_decisions_and_games(capsys: pytest.CaptureFixture[str]) -> None:
     assert endure.main(["--decisions", "200000", "--games", "60", "--no-compile"]) == 0
     assert capsys.readouterr().out.count("grown by") == 2

@@ -21,11 +21,17 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env import engine, foresight, forward, observe  # noqa: E402
+from oxx_env import engine, foresight, forward, observe, reflex  # noqa: E402
 from oxx_env.bots import make  # noqa: E402
 from oxx_env.bots.policy import PolicyBot, make_policy  # noqa: E402
-from oxx_env.checkpoint import CheckpointError, load_checkpoint, save_checkpoint  # noqa: E402
-from oxx_env.network import OxxNetwork  # noqa: E402
+from oxx_env.checkpoint import (  # noqa: E402
+    CheckpointError,
+    load_checkpoint,
+    load_reflex,
+    save_checkpoint,
+    save_reflex,
+)
+from oxx_env.network import OxxNetwork, ReflexNetwork  # noqa: E402
 from oxx_env.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
 from oxx_env.table import Table  # noqa: E402
 from training import train as train_module  # noqa: E402
@@ -553,6 +559,66 @@ def test_permuting_the_other_seats_changes_nothing() -> None:
     np.testing.assert_allclose(after[0], before[0], atol=1e-5)
 
 
+# --- the network that plays out ---
+
+
+def reflex_network() -> ReflexNetwork:
+    torch.manual_seed(1)
+    net = ReflexNetwork()
+    for parameter in net.parameters():
+        torch.nn.init.normal_(parameter, 0, 0.3)
+    return net
+
+
+def reactions(net: ReflexNetwork, obs: Any) -> Any:
+    with torch.no_grad():
+        return net(torch.from_numpy(np.ascontiguousarray(obs))).numpy()
+
+
+def test_the_compiled_reflex_equals_torch() -> None:
+    net, obs = reflex_network(), positions()
+    logits = np.full((len(obs), 10), 7, np.float32)
+    reflex.react_all(net.weights(), obs, reflex.workspace(), logits)
+    choices = legal_columns(obs)
+    choices[:, FIRST_ROW : FIRST_ROW + ROWS] &= parts_of(obs)["pairs"][:, HAND_SIZE, :, 1] > 0
+    assert choices[:, :HAND_SIZE].any() and choices[:, FIRST_ROW:].any()
+    np.testing.assert_allclose(logits[choices], reactions(net, obs)[choices], atol=1e-5)
+    assert not logits[~choices].any()
+
+
+def test_permuting_choices_permutes_reactions() -> None:
+    net, obs = reflex_network(), positions()
+    order = [2, 4, 0, 1, 3]
+    parts = parts_of(obs)
+    for name, axis in (("rows", 1), ("pairs", 2), ("options", 1)):
+        parts[name] = np.take(parts[name], order, axis)
+    rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
+    before, after = reactions(net, obs), reactions(net, together(parts))
+    np.testing.assert_allclose(after[:, rows], before[:, rows][:, order], atol=1e-5)
+
+    obs = obs[parts_of(obs)["cards"][:, 3, 0] > 0]  # full hands
+    order = [3, 1, 0, 2]
+    parts = parts_of(obs)
+    for name in ("cards", "pairs"):
+        parts[name] = np.take(parts[name], [*order, 4], 1)
+    parts["slots"] = parts["slots"][:, order]
+    before, after = reactions(net, obs), reactions(net, together(parts))
+    np.testing.assert_allclose(after[:, :HAND_SIZE], before[:, order], atol=1e-5)
+
+
+def test_a_reflex_and_a_policy_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    weights = reflex_network().weights()
+    save_reflex(tmp_path / "r", weights, {}, "# card\n")
+    save_checkpoint(tmp_path / "p", network().weights(), HIDDEN, {}, "# card\n")
+    np.testing.assert_array_equal(load_reflex(tmp_path / "r")[0], weights)
+    with pytest.raises(CheckpointError, match="not a policy"):
+        load_checkpoint(tmp_path / "r")
+    with pytest.raises(CheckpointError, match="not a network for play-outs"):
+        load_reflex(tmp_path / "p")
+    with pytest.raises(CheckpointError, match="not a network for play-outs"):
+        make(f"search:champion:4:player={tmp_path / 'p'}")
+
+
 # --- checkpoints ---
 
 
@@ -768,11 +834,22 @@ def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
     ],
 )
 def test_a_wrong_option_is_explained_and_leaves_nothing(
-    tmp_path: Path, options: list[str], message: str
+    tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
-    done = train(*(str(folder) if option == "DIR" else option for option in options))
-    assert done.returncode == 2
-    assert message in done.stderr + done.stdout
-    assert "Traceback" not in done.stderr
+    arguments = [str(folder) if option == "DIR" else option for option in options]
+    try:
+        status = train_module.main(arguments)
+    except SystemExit as end:  # the option parser's own way
+        assert isinstance(end.code, int)
+        status = end.code
+    assert status == 2
+    told = capsys.readouterr()
+    assert message in told.err + told.out
     assert not folder.exists()
+
+
+def test_the_command_tells_a_wrong_option_without_a_traceback() -> None:
+    done = train("--preset", "nonesuch")
+    assert done.returncode == 2
+    assert "unknown preset 'nonesuch'" in done.stderr and "Traceback" not in done.stderr

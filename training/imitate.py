@@ -1,11 +1,10 @@
-"""A small network that plays like a large one, for search to play out with.
+"""A tiny network that plays like a large one, for search to play out with.
 
     python training/imitate.py --policy champion --run-dir runs/swift
 
 Plays games over the whole space (table sizes, rule sets, fresh decks) by drawing from the policy's
-probabilities, and fits a narrower network to these and to the policy's values. The small one looks
-at a sample of the unseen cards only (`foresight.scratch`), which is where most of the time of a
-decision goes. One core, a few minutes; the result is a function of the options.
+probabilities, and fits a network of `oxx_env.reflex` to these. It looks at a sample of the unseen
+cards only (`foresight.scratch`). One core, a few minutes; the result is a function of the options.
 """
 
 from __future__ import annotations
@@ -27,14 +26,14 @@ import tyro
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint
+from oxx_env.checkpoint import checksum, load_checkpoint, save_reflex
 from oxx_env.engine import PENDING, masks, new_games, pending, rule_flags, step
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
-from oxx_env.network import OxxNetwork
+from oxx_env.network import ReflexNetwork
 from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
-from training.config import ABOVE_0, PRESETS, check_ranges, check_types, check_width
-from training.evaluate import commit, model_card
+from training.config import ABOVE_0, PRESETS, check_ranges, check_types
+from training.evaluate import commit
 from training.selfplay import training_decks
 
 GAMES = 2048  # side by side
@@ -49,7 +48,6 @@ RANGES: dict[str, tuple[float, float]] = {
     "epochs": (1, math.inf),
     "minibatch": (1, math.inf),
     "learning_rate": (ABOVE_0, math.inf),
-    "value_coef": (0, math.inf),
 }
 
 
@@ -63,33 +61,28 @@ class Config:
     """Folder for the checkpoint."""
     seed: int = 1
     """Of everything random."""
-    decisions: int = 800_000
+    decisions: int = 1_000_000
     """Decisions to learn from."""
-    hidden: int = 16
-    """Width of the small network."""
     unseen: int = 12
     """Unseen cards its foresight looks at."""
-    epochs: int = 3
+    epochs: int = 6
     """Passes over the decisions."""
-    minibatch: int = 1024
+    minibatch: int = 512
     """Samples of one gradient step."""
-    learning_rate: float = 3e-3
+    learning_rate: float = 4e-3
     """Of Adam at its highest; rises at first, then falls, following a cosine."""
-    value_coef: float = 0.5
-    """Weight of the value loss."""
 
     def check(self) -> None:
         """Raise ValueError for what cannot be learned from: what it is, what would be right."""
         check_types(self)
         check_ranges(self, RANGES)
-        check_width(self.hidden)
 
 
 def played(
     weights: NDArray[np.float32], rng: np.random.Generator, n: int, unseen: int
-) -> tuple[NDArray[np.float16], NDArray[np.float32], NDArray[np.float32]]:
+) -> tuple[NDArray[np.float16], NDArray[np.float32]]:
     """About `n` decisions of games by a policy: inputs [N, INPUT] with few unseen cards looked at,
-    the policy's probabilities [N, ACTIONS], and its values [N]."""
+    and the policy's probabilities [N, ACTIONS]."""
     space = PRESETS["full"]
     decks = training_decks(space, rng)
     players = rng.choice(space.players, GAMES, p=space.player_shares_normed)
@@ -99,14 +92,14 @@ def played(
     games = new_games(seeds, decks, players, rules, rng.integers(0, len(decks), GAMES))
     who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
     legal = np.zeros((len(who), ACTIONS), np.int8)
-    kept: list[tuple[NDArray[np.float16], NDArray[np.float32], NDArray[np.float32]]] = []
+    kept: list[tuple[NDArray[np.float16], NDArray[np.float32]]] = []
     steps = 0
-    while sum(len(values) for _, _, values in kept) < n:
+    while sum(len(shares) for _, shares in kept) < n:
         count = int(pending(games, who))
         masks(games, decks, who, count, legal)
         seen = np.empty((count, INPUT), np.float32)
         encode_inputs(games, decks, who, count, seen)
-        logits, values = score(weights, seen)
+        logits, _ = score(weights, seen)
         logits = np.where(legal[:count] > 0, logits, -np.inf)
         shares = np.exp(logits - logits.max(axis=1, keepdims=True))
         shares /= shares.sum(axis=1, keepdims=True)
@@ -114,51 +107,66 @@ def played(
         some = np.ascontiguousarray(who[:count][keep])
         inputs = np.empty((len(some), INPUT), np.float32)
         encode_inputs(games, decks, some, len(some), inputs, unseen)
-        kept.append((inputs.astype(np.float16), shares[keep], values[keep]))
+        kept.append((inputs.astype(np.float16), shares[keep]))
         actions = (rng.random((count, 1)) < shares.cumsum(axis=1)).argmax(axis=1)
         go = rng.random(count) < (0.5 if steps < APART else 1)
         some = np.ascontiguousarray(who[:count][go])
         step(games, decks, some, len(some), np.ascontiguousarray(actions[go]), True)
         steps += 1
-    inputs, probabilities, values = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
-    return inputs, probabilities, values
+    inputs, probabilities = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+    return inputs, probabilities
 
 
-def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[OxxNetwork, dict[str, float]]:
-    """The small network, and how far it was from the policy in its last pass: mean KL(policy ||
-    network) in nats, mean squared error of the value."""
+def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork, float]:
+    """The tiny network, and how far it was from the policy in its last pass: mean KL(policy ||
+    network) in nats."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rng = np.random.default_rng([config.seed, 4])
-    net = OxxNetwork(config.hidden)
+    net = ReflexNetwork()
     size = min(PART, config.decisions)
     parts = [
         played(weights, rng, size, config.unseen)
         for _ in tqdm(range(-(-config.decisions // size)), unit="part", desc="games")
     ]
     optimizer = torch.optim.Adam(net.parameters(), lr=config.learning_rate)
-    steps = config.epochs * sum(-(-len(values) // config.minibatch) for _, _, values in parts)
+    steps = config.epochs * sum(-(-len(shares) // config.minibatch) for _, shares in parts)
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, config.learning_rate, total_steps=max(2, steps)
     )
-    totals = torch.zeros(3)
+    total, batches = 0.0, 0
     for _ in tqdm(range(config.epochs), unit="pass", desc="learning"):
-        totals[:] = 0
+        total, batches = 0.0, 0
         for index in rng.permutation(len(parts)):
-            inputs, shares, wanted = (torch.from_numpy(array) for array in parts[index])
+            inputs, shares = (torch.from_numpy(array) for array in parts[index])
             for part in torch.from_numpy(rng.permutation(len(inputs))).split(config.minibatch):
-                logits, values = net(inputs[part].float())
                 target = shares[part]
-                logits = torch.log_softmax(logits.masked_fill(target == 0, -1e9), 1)
+                logits = net(inputs[part].float()).masked_fill(target == 0, -1e9)
+                logits = torch.log_softmax(logits, 1)
                 kl = torch.nn.functional.kl_div(logits, target, reduction="batchmean")
-                error = torch.nn.functional.mse_loss(values, wanted[part])
                 optimizer.zero_grad()
-                (kl + config.value_coef * error).backward()
+                kl.backward()
                 optimizer.step()
                 schedule.step()
-                totals += torch.tensor([float(kl.detach()), float(error.detach()), 1.0])
-    kl, error, batches = totals.tolist()
-    return net, {"kl": kl / batches, "value_mse": error / batches}
+                total, batches = total + float(kl.detach()), batches + 1
+    return net, total / batches
+
+
+def card(facts: dict[str, Any]) -> str:
+    """The checkpoint's README."""
+    return f"""# Network for play-outs
+
+With it `search` plays hands to their end (`search:PATH:N:player=FOLDER`). It scores each choice by
+itself, see `oxx_env/reflex.py`, and is no policy for the arena.
+
+- learned {facts["by"]}: {facts["decisions"]:,} decisions in {facts["seconds"]:.0f} s,
+  {facts["imitation"]["kl"]:.4f} nats from it in the last pass
+- looks at {facts["unseen_looked_at"]} unseen cards at most
+- tables: {", ".join(map(str, facts["players"]))} players; rule sets: {", ".join(facts["rules"])};
+  decks: {", ".join(facts["decks"])}
+- made by `{facts["command"]}`
+- sources: commit {facts["commit"] or "unknown"}
+"""
 
 
 def main(argv: list[str]) -> int:
@@ -166,34 +174,31 @@ def main(argv: list[str]) -> int:
     try:
         config.check()
         start = time.monotonic()
-        weights, told = load_checkpoint(config.policy)
-        net, figures = imitate(config, weights)
+        weights, _ = load_checkpoint(config.policy)
+        net, kl = imitate(config, weights)
         facts: dict[str, Any] = {
-            "preset": "imitation",
             "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
             "seed": config.seed,
             "decisions": config.decisions,
             "seconds": round(time.monotonic() - start, 1),
-            "init": None,
             "players": list(PRESETS["full"].players),
             "rules": list(PRESETS["full"].rules),
             "decks": list(PRESETS["full"].decks),
-            "reward_scale": told.get("reward_scale", 0.1),
             "unseen_looked_at": config.unseen,
             "command": " ".join(["python training/imitate.py", *argv]),
             "commit": commit(),
-            "imitation": figures,
+            "imitation": {"kl": kl},
             "training": {**asdict(config), "run_dir": str(config.run_dir)},
         }
         folder = config.run_dir / "checkpoint"
-        save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
+        save_reflex(folder, net.weights(), facts, card(facts))
     except (ValueError, OSError) as error:
         print(f"imitate.py: {error}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("imitate.py: stopped; nothing was written", file=sys.stderr)
         return 130
-    print(json.dumps({"checkpoint": str(folder), **figures}))
+    print(json.dumps({"checkpoint": str(folder), "kl": kl}))
     return 0
 
 

@@ -4,8 +4,8 @@ What the seat cannot know is dealt anew, as in `monte_carlo`; then each candidat
 rest of the hand is played out. Four things make it stronger than flat Monte Carlo:
 
 - the others' cards of the running round are drawn from a policy, given *their* view of the deal;
-- everybody goes on by a policy as well, each seat from its own view. A small network that imitates
-  the champion (`swift`) does that: it costs a quarter of the champion's time;
+- everybody goes on by a policy as well, each seat from its own view. A tiny network that imitates
+  the champion (`swift`, see `reflex`) does that: it costs a tenth of the champion's time;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: the worse half of the actions is given up again and again
@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env import reflex
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.monte_carlo import (
     TO_THE_END,
@@ -33,7 +34,7 @@ from oxx_env.bots.monte_carlo import (
     relative_points,
     victory_share,
 )
-from oxx_env.checkpoint import load_checkpoint
+from oxx_env.checkpoint import load_checkpoint, load_reflex
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
@@ -57,12 +58,9 @@ from oxx_env.rules import (
 from oxx_env.views import View
 
 PLAYER = "swift"  # whose network plays out
-UNSEEN_LOOKED_AT = 16  # unseen cards that stand for all in its foresight
+UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
 PRIOR_DEALS = 8.0  # what the policy thinks of an action counts like so many deals
 PRIOR_POINTS = 1.0  # points by which an action is worse that is 1/e as likely
-# Rounds by the network, the running one included, by number of players; then `greedy` to the end of
-# the hand: a round of many players costs many decisions.
-NETWORK_ROUNDS = (0, 0, 4, 4, 2, 2, 2, 1, 1, 1, 1)
 
 # What is kept about each action, tally float64 [ACTIONS, TALLIES].
 DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
@@ -71,21 +69,20 @@ TALLIES = 5
 _11 = np.uint64(11)
 
 
-def seated(weights: NDArray[np.float32], most: int = NUMBERS) -> tuple[Any, ...]:
-    """A network and the memory that it works in, as the kernels here want it.
+def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
+    """A policy and the memory that it works in, as the kernels here want it."""
+    hidden = hidden_of(len(weights))
+    memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
+    return weights, hidden, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
+
+
+def seated(weights: NDArray[np.float32], most: int = UNSEEN_LOOKED_AT) -> tuple[Any, ...]:
+    """A network of `reflex` and the memory that it works in, as the kernels here want it.
 
     most  unseen cards its foresight looks at (`foresight.scratch`)
     """
-    hidden = hidden_of(len(weights))
-    return (
-        weights,
-        hidden,
-        scratch(most),
-        np.zeros(INPUT, np.float32),
-        workspace(hidden),
-        np.zeros(ACTIONS, np.float32),
-        np.zeros(ACTIONS, np.float32),
-    )
+    memory = scratch(most), np.zeros(INPUT, np.float32), reflex.workspace()
+    return weights, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
 
 
 def tools() -> tuple[Any, ...]:
@@ -99,10 +96,10 @@ def tools() -> tuple[Any, ...]:
 @kernel
 def network_action(game, deck, seat, network, sample):
     """The network's action for a seat that decides: the best, or one by its probability."""
-    weights, hidden, sight, obs, layers, logits, probabilities = network
+    weights, sight, obs, work, logits, probabilities = network
     legal = legal_actions(game, deck, seat)
     encode_input(game, deck, seat, sight, obs)
-    forward(weights, hidden, obs, layers, logits)
+    reflex.react(weights, obs, work, logits)
     if not sample:
         return best_action(logits, legal)
     softmax(logits, legal, np.float32(1), probabilities)
@@ -156,9 +153,9 @@ def hand_end(game, seat):
 
 
 @kernel
-def begin(view, deck, seat, network, tally):
+def begin(view, deck, seat, guide, tally):
     """Clear the tally and ask the policy. Returns the legal actions (a set)."""
-    weights, hidden, sight, obs, layers, logits, probabilities = network
+    weights, hidden, sight, obs, layers, logits, probabilities = guide
     legal = legal_actions(view, deck, seat)
     encode_input(view, deck, seat, sight, obs)
     forward(weights, hidden, obs, layers, logits)
@@ -276,7 +273,7 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
     games    GAME [B], the full records; what a seat cannot know is hidden before it thinks
     who, n   PENDING: the first `n` decisions are searched
     deals    tries for each legal action, on average
-    rounds   by the network, for each number of players [11], see `NETWORK_ROUNDS`
+    rounds   by the network, the running one included; then `greedy` to the end of the hand
     values   out, float [N, ACTIONS]: `worth`, -inf where illegal
 
     Chance comes from the games' own streams, which move on by one number for each decision.
@@ -289,8 +286,7 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
         seat = np.int64(who[i]["seat"])
         look(game, seat, memory[0][2:])
         legal = begin(view, deck, seat, guide, tally)
-        depth = rounds[np.int64(game["players"])]
-        chosen = halve(view, deck, seat, deals, depth, prior, player, memory, tally)
+        chosen = halve(view, deck, seat, deals, rounds, prior, player, memory, tally)
         best = worth(tally, chosen, prior)
         for action in range(ACTIONS):
             value = worth(tally, action, prior)
@@ -312,8 +308,7 @@ def even_values(games, decks, who, n, deals, rounds, player, memory, values):
         look(game, seat, memory[0][2:])
         tally[:] = 0.0
         legal = legal_actions(view, deck, seat)
-        depth = rounds[np.int64(game["players"])]
-        try_deals(view, deck, seat, deals, legal, depth, False, player, memory, tally)
+        try_deals(view, deck, seat, deals, legal, rounds, False, player, memory, tally)
         for action in range(ACTIONS):
             mean = tally[action, RELATIVE] / deals
             values[i, action] = mean if legal >> action & 1 else -np.inf
@@ -341,8 +336,8 @@ class PolicySearch:
     """`search:PATH:N`: about N deals for each legal action; or `search:PATH:5ms`, as many as fit.
 
     options  `player`, the checkpoint whose network plays out (`swift`); `rounds` by it before
-             `greedy` goes on to the end of the hand; `prior`, how many deals the opinion of the
-             policy PATH counts for
+             `greedy` goes on to the end of the hand (4: never); `prior`, how many deals the opinion
+             of the policy PATH counts for
     """
 
     needs_state = False
@@ -357,8 +352,8 @@ class PolicySearch:
             raise BotSpecError(f"{self.spec!r}: prior is a number of deals from 0, not {prior!r}")
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
-        player, told = load_checkpoint(options.get("player", PLAYER))
-        self._guide = seated(weights)
+        player, told = load_reflex(options.get("player", PLAYER))
+        self._guide = guided(weights)
         self._player = seated(player, _looked_at(told))
         self._memory = tools()
         self._tally = np.zeros((ACTIONS, TALLIES))
@@ -372,18 +367,18 @@ class PolicySearch:
         legal = view.legal
         if len(legal) == 1:
             return legal[0]
-        views, alive, depth = self._begin(view, rng)
+        views, alive = self._begin(view, rng)
         if not self.seconds:
             return int(
                 _halve(
-                    views, view.decks, view.seat, self.deals, depth, self.prior, self._player,
+                    views, view.decks, view.seat, self.deals, self.rounds, self.prior, self._player,
                     self._memory, self._tally,
                 )
             )  # fmt: skip
         stages = int(stages_of(len(legal)))
         for stage in range(stages):
             until = start + self.seconds * (stage + 1) / stages
-            self._try_until(views, view, alive, depth, until, last=stage == stages - 1)
+            self._try_until(views, view, alive, until, last=stage == stages - 1)
             alive = int(better_half(alive, self._tally, self.prior))
         return alive.bit_length() - 1
 
@@ -397,11 +392,11 @@ class PolicySearch:
         legal = view.legal
         if legal == [PASS]:
             return []
-        views, alive, depth = self._begin(view, rng)
+        views, alive = self._begin(view, rng)
         if self.seconds:
-            self._try_until(views, view, alive, depth, start + self.seconds, on=True)
+            self._try_until(views, view, alive, start + self.seconds, on=True)
         else:
-            self._try(views, view, self.deals, alive, depth, on=True)
+            self._try(views, view, self.deals, alive, on=True)
         tally = self._tally
         return [
             ActionValue(
@@ -439,19 +434,18 @@ class PolicySearch:
             games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
         )
 
-    def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int, int]:
-        """The view with a random stream, the legal actions (a set), and the rounds to play by the
-        network."""
+    def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int]:
+        """The view with a random stream, and the legal actions (a set)."""
         views = view.games.copy()
         views["rng"] = rng.integers(2**64, dtype=np.uint64)
         legal = int(_begin(views, view.decks, view.seat, self._guide, self._tally))
-        return views, legal, int(self.rounds[int(views[0]["players"])])
+        return views, legal
 
     def _try(
-        self, views: NDArray[np.void], view: View, n: int, alive: int, depth: int, on: bool = False
+        self, views: NDArray[np.void], view: View, n: int, alive: int, on: bool = False
     ) -> None:
         _try_deals(
-            views, view.decks, view.seat, n, alive, depth, on, self._player, self._memory,
+            views, view.decks, view.seat, n, alive, self.rounds, on, self._player, self._memory,
             self._tally,
         )  # fmt: skip
 
@@ -460,7 +454,6 @@ class PolicySearch:
         views: NDArray[np.void],
         view: View,
         alive: int,
-        depth: int,
         until: float,
         on: bool = False,
         last: bool = True,
@@ -483,7 +476,7 @@ class PolicySearch:
                 if not (first and last):
                     return
                 n = 1
-            self._try(views, view, n, alive, depth, on)
+            self._try(views, view, n, alive, on)
             took = (time.perf_counter() - now) / (n * width)
             # Believed at once where it took longer, slowly where it took less time.
             self._pace[kind] = max(took, 0.8 * self._pace.get(kind, took) + 0.2 * took)
@@ -500,13 +493,13 @@ class PolicySearch:
         self._pace.clear()  # compiling is not what a deal takes
 
 
-def _rounds(option: str | None, spec: str) -> NDArray[np.int64]:
-    """Rounds by the network for each number of players [11]."""
+def _rounds(option: str | None, spec: str) -> int:
+    """Rounds by the network; without an option to the end of the hand."""
     if option is None:
-        return np.array(NETWORK_ROUNDS)
+        return HAND_SIZE
     if not (re.fullmatch(r"[0-9]", option) and 0 <= int(option) <= HAND_SIZE):
         raise BotSpecError(f"{spec!r}: rounds is a number from 0 to {HAND_SIZE}, not {option!r}")
-    return np.full(MAX_PLAYERS + 1, int(option))
+    return int(option)
 
 
 def _looked_at(told: Mapping[str, Any]) -> int:
