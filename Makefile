@@ -4,6 +4,7 @@
 #   make docs    build the documentation into site/
 #   make verify  a million random games and the counts of placements, kernel against reference
 #   make minimal the core's tests with the oldest versions that pyproject.toml allows
+#   make guided  fuzzing guided by coverage (atheris), where that installs
 #   make audit   known weaknesses of what is installed (asks the package index)
 #   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
@@ -21,7 +22,10 @@ DOCS   := $(VENV)/docs
 MINIMAL := $(patsubst %,tests/test_%.py,rules records cards parallel aec single signature hidden \
   notation bots)
 
-.PHONY: bench train test test-fast verify minimal audit lint install docs screenshots clean
+# What reads bytes from outside, for fuzzing that is guided by coverage.
+DOORS := deck position position_json record checkpoint_folder arena_log tracked_game
+
+.PHONY: bench train test test-fast verify minimal guided audit lint install docs screenshots clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
@@ -41,6 +45,11 @@ minimal:
 	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -r reliability/minimal.txt pytest pytest-timeout hypothesis
 	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider $(MINIMAL)
+
+guided:
+	test -x .venv-guided/bin/python || $(PYTHON) -m venv .venv-guided
+	.venv-guided/bin/python -m pip install --quiet --disable-pip-version-check -e . atheris hypothesis tyro
+	for door in $(DOORS); do .venv-guided/bin/python -m reliability.guided --door $$door || exit 1; done
 
 audit: $(STAMP)
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit

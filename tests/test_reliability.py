@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import errno
+import importlib
 import os
 import random
+import sys
 from collections.abc import Callable
 from pathlib import Path
 from typing import IO
@@ -71,6 +73,19 @@ def test_a_mutant_without_its_place_is_an_error() -> None:
 @pytest.mark.slow
 def test_the_tests_by_clause_run_nearly_all_of_the_rules() -> None:
     assert covered.measure().both >= covered.LEAST
+
+
+# ---- Fuzzing guided by coverage
+
+
+def test_without_atheris_it_is_named(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    monkeypatch.setitem(sys.modules, "atheris", None)
+    monkeypatch.delitem(sys.modules, "reliability.guided", raising=False)
+    with pytest.raises(SystemExit) as end:
+        importlib.import_module("reliability.guided")
+    assert end.value.code == 2 and "atheris is not installed" in capsys.readouterr().err
 
 
 # ---- Long runs
