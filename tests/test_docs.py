@@ -64,7 +64,9 @@ def test_no_page_loads_anything_from_elsewhere(site):
 def test_what_is_included_comes_from_the_project(site):
     bots = (site / "bots.html").read_text("utf-8")
     for card in (ROOT / "checkpoints").glob("*/README.md"):
-        assert f"policy:{card.parent.name}" in bots
+        told = json.loads((card.parent / "config.json").read_text())
+        kind = "policy:" if told["format"] == "oxx-policy/1" else ""
+        assert f"<code>{kind}{card.parent.name}</code>" in bots
         for share in re.findall(r"\| (\d\.\d{3} \(\d\.\d{3} to \d\.\d{3}\)) \|", card.read_text()):
             assert share in bots
     training = (site / "training.html").read_text("utf-8")
