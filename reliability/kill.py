@@ -404,15 +404,20 @@ class Options:
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
     rng = random.Random(options.seed)
+    print("| command | kills | resumed | finished | as undisturbed | most lost | beside | faults |")
+    print("|---|---|---|---|---|---|---|---|", flush=True)
     with tempfile.TemporaryDirectory(prefix="oxx-kill-") as name:
         work = Path(name)
-        tables = [kill_training(work, options.kills, rng)]
-        tables += [kill_arena(work, max(1, options.kills // 2), rng, n) for n in (1, 2)]
+        half = max(1, options.kills // 2)
+        tables = []
+        for killed in (
+            lambda: kill_training(work, options.kills, rng),
+            lambda: kill_arena(work, half, rng, 1),
+            lambda: kill_arena(work, half, rng, 2),
+        ):
+            tables.append(killed())
+            print(tables[-1].row(), flush=True)  # each as soon as it is known
         refusals = [] if options.skip_disk else no_room(work)
-    print("| command | kills | resumed | finished | as undisturbed | most lost | beside | faults |")
-    print("|---|---|---|---|---|---|---|---|")
-    for table in tables:
-        print(table.row())
     print("\n| disk | exit | message | faults |\n|---|---|---|---|")
     for refusal in refusals:
         print(refusal.row())
