@@ -526,13 +526,27 @@ def test_permuting_colours_changes_nothing() -> None:
     np.testing.assert_allclose(after[1], before[1], atol=1e-5)
 
 
-def test_permuting_rows_permutes_the_row_scores_and_nothing_else() -> None:
-    net, obs = network(), positions()
-    order = [2, 4, 0, 1, 3]
+def with_rows(obs: Any, order: list[int]) -> Any:
+    """The inputs with the rows in another order."""
     parts = parts_of(obs)
     for name, axis in (("rows", 1), ("pairs", 2), ("options", 1)):
         parts[name] = np.take(parts[name], order, axis)
-    before, after = scores(net, obs), scores(net, together(parts))
+    return together(parts)
+
+
+def with_hand(obs: Any, order: list[int]) -> Any:
+    """The inputs of full hands with the slots in another order."""
+    parts = parts_of(obs)
+    for name in ("cards", "pairs"):
+        parts[name] = np.take(parts[name], [*order, 4], 1)
+    parts["slots"] = parts["slots"][:, order]
+    return together(parts)
+
+
+def test_permuting_rows_permutes_the_row_scores_and_nothing_else() -> None:
+    net, obs = network(), positions()
+    order = [2, 4, 0, 1, 3]
+    before, after = scores(net, obs), scores(net, with_rows(obs, order))
     rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
     np.testing.assert_allclose(after[0][:, rows], before[0][:, rows][:, order], atol=1e-5)
     np.testing.assert_allclose(after[0][:, :HAND_SIZE], before[0][:, :HAND_SIZE], atol=1e-5)
@@ -543,11 +557,7 @@ def test_permuting_hand_slots_permutes_their_scores() -> None:
     net, obs = network(), positions()
     obs = obs[parts_of(obs)["cards"][:, 3, 0] > 0]  # full hands
     order = [3, 1, 0, 2]
-    parts = parts_of(obs)
-    for name in ("cards", "pairs"):
-        parts[name] = np.take(parts[name], [*order, 4], 1)
-    parts["slots"] = parts["slots"][:, order]
-    before, after = scores(net, obs), scores(net, together(parts))
+    before, after = scores(net, obs), scores(net, with_hand(obs, order))
     np.testing.assert_allclose(after[0][:, :4], before[0][:, order], atol=1e-5)
 
 
@@ -589,20 +599,13 @@ def test_the_compiled_reflex_equals_torch() -> None:
 def test_permuting_choices_permutes_reactions() -> None:
     net, obs = reflex_network(), positions()
     order = [2, 4, 0, 1, 3]
-    parts = parts_of(obs)
-    for name, axis in (("rows", 1), ("pairs", 2), ("options", 1)):
-        parts[name] = np.take(parts[name], order, axis)
     rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
-    before, after = reactions(net, obs), reactions(net, together(parts))
+    before, after = reactions(net, obs), reactions(net, with_rows(obs, order))
     np.testing.assert_allclose(after[:, rows], before[:, rows][:, order], atol=1e-5)
 
     obs = obs[parts_of(obs)["cards"][:, 3, 0] > 0]  # full hands
     order = [3, 1, 0, 2]
-    parts = parts_of(obs)
-    for name in ("cards", "pairs"):
-        parts[name] = np.take(parts[name], [*order, 4], 1)
-    parts["slots"] = parts["slots"][:, order]
-    before, after = reactions(net, obs), reactions(net, together(parts))
+    before, after = reactions(net, obs), reactions(net, with_hand(obs, order))
     np.testing.assert_allclose(after[:, :HAND_SIZE], before[:, order], atol=1e-5)
 
 
