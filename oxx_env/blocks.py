@@ -20,7 +20,7 @@ from collections import deque
 from collections.abc import Callable, Iterator
 from concurrent import futures
 from dataclasses import dataclass
-from multiprocessing import get_context
+from multiprocessing import get_context, resource_tracker
 from pathlib import Path
 from typing import IO, Any
 
@@ -262,22 +262,44 @@ def _work(jobs: list[Job]) -> list[Block]:
 
 @contextlib.contextmanager
 def _quiet_start() -> Iterator[None]:
-    """Processes started here know one thread each and no Ctrl-C."""
+    """Processes started here know one thread each and no Ctrl-C; ours waits until they stand."""
     names = ["OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"]
     before = {name: os.environ.get(name) for name in names}
     os.environ.update(dict.fromkeys(names, "1"))
-    main = threading.current_thread() is threading.main_thread()
-    handler = signal.signal(signal.SIGINT, signal.SIG_IGN) if main else None
     try:
-        yield
+        with _interrupt_held():
+            yield
     finally:
-        if main:
-            signal.signal(signal.SIGINT, handler)
         for name, value in before.items():
             if value is None:
                 del os.environ[name]
             else:
                 os.environ[name] = value
+
+
+@contextlib.contextmanager
+def _interrupt_held() -> Iterator[None]:
+    """Ctrl-C within is kept for after; processes started within inherit that they hear none.
+
+    Ignoring it for the moment would do the second and lose the first. A mask alone does the
+    second and not the first: another thread of ours may take the signal.
+    """
+    noted: list[int] = []
+    main = threading.current_thread() is threading.main_thread()  # others never hear Ctrl-C
+    handler = signal.signal(signal.SIGINT, lambda number, _: noted.append(number)) if main else None
+    masks = hasattr(signal, "pthread_sigmask")  # not on Windows, where nothing is inherited
+    if masks:
+        resource_tracker.ensure_running()  # its start would take the mask off again
+        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    try:
+        yield
+    finally:
+        if masks:
+            signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        if main:
+            signal.signal(signal.SIGINT, handler)
+        if noted:
+            signal.raise_signal(signal.SIGINT)
 
 
 @contextlib.contextmanager
@@ -352,11 +374,11 @@ class Crew:
         """Let the workers go; `now`: also those in the middle of a block."""
         if self._pool is None:
             return
-        processes = list((getattr(self._pool, "_processes", None) or {}).values())
-        self._pool.shutdown(wait=not now, cancel_futures=True)
         if now:
-            for process in processes:
+            for process in list((getattr(self._pool, "_processes", None) or {}).values()):
                 process.terminate()
+        # Also waited for when they were ended: the pool's own thread must not outlive us.
+        self._pool.shutdown(cancel_futures=True)
 
 
 def run_blocks(

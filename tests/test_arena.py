@@ -10,6 +10,7 @@ import re
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections import Counter
 from itertools import islice
@@ -410,6 +411,29 @@ def test_ctrl_c_before_the_first_block_is_a_plain_interrupt() -> None:
     with pytest.raises(KeyboardInterrupt) as stop:
         arena.play([Never()], players=2, games=2)
     assert not isinstance(stop.value, arena.Interrupted)
+
+
+@pytest.mark.parametrize("listening", [False, True], ids=["alone", "beside_a_thread"])
+def test_ctrl_c_while_workers_start_is_kept_for_after(listening: bool) -> None:
+    """Neither lost nor in the midst, whichever thread of ours takes the signal."""
+    done = threading.Event()
+    beside = threading.Thread(target=done.wait)  # its mask is open, so it takes what we hold off
+    if listening:
+        beside.start()
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    steps, threads = [], os.environ.get("OMP_NUM_THREADS")
+    try:
+        with pytest.raises(KeyboardInterrupt), blocks._quiet_start():
+            os.kill(os.getpid(), signal.SIGINT)
+            child = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('unheard')"
+            steps.append(subprocess.check_output([sys.executable, "-c", child], text=True))
+        assert steps == ["unheard\n"]
+        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
+        assert os.environ.get("OMP_NUM_THREADS") == threads
+    finally:
+        signal.signal(signal.SIGINT, handler)
+        done.set()
 
 
 @pytest.mark.slow
