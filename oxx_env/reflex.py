@@ -65,7 +65,7 @@ WEIGHTS = sum(layer.size for layer in LAYERS.values())  # length of the weight v
 
 def workspace() -> NDArray[np.float32]:
     """Scratch memory for `react`; one for each thread."""
-    return np.zeros((2, max(SLOT_IN, OPTION_IN, WIDTH)), np.float32)
+    return np.zeros((5, max(SLOT_IN, OPTION_IN, WIDTH + HALF)), np.float32)
 
 
 _AT_SLOT, _AT_OPTION = LAYERS["slot_in"].at, LAYERS["option_in"].at
@@ -74,13 +74,14 @@ _PAIR_FACTS, _ROW_FACTS = np.array(PAIR_FACTS), np.array(ROW_FACTS)
 _CONTEXT_AT = np.array(CONTEXT_AT)
 _TABLE = START["table"]
 _ZERO, _TENTH, _FIFTH = np.float32(0), np.float32(0.1), np.float32(0.2)
+_LOWEST = np.float32(LOWEST)
 
 
 @kernel_fma
 def _layer(w, at, inputs, x, y):
     """y [WIDTH] = relu(x W + b); the inputs are a multiple of six."""
-    # Six at a time, because reading and writing y would otherwise take most of the time; of known
-    # width, so that the compiler unrolls all.
+    # Six at a time, because reading and writing y would otherwise take most of the time, in two
+    # sums that need not wait for each other; of known width, so that the compiler unrolls all.
     bias = w[at + inputs * WIDTH : at + (inputs + 1) * WIDTH]
     for j in range(WIDTH):
         y[j] = bias[j]
@@ -89,12 +90,13 @@ def _layer(w, at, inputs, x, y):
         v = x[i : i + 6]
         x0, x1, x2, x3, x4, x5 = v[0], v[1], v[2], v[3], v[4], v[5]
         for j in range(WIDTH):
-            total = y[j] + x0 * part[j]
-            total += x1 * part[WIDTH + j]
-            total += x2 * part[2 * WIDTH + j]
-            total += x3 * part[3 * WIDTH + j]
-            total += x4 * part[4 * WIDTH + j]
-            y[j] = total + x5 * part[5 * WIDTH + j]
+            one = y[j] + x0 * part[j]
+            one += x1 * part[WIDTH + j]
+            one += x2 * part[2 * WIDTH + j]
+            other = x3 * part[3 * WIDTH + j]
+            other += x4 * part[4 * WIDTH + j]
+            other += x5 * part[5 * WIDTH + j]
+            y[j] = one + other
     for j in range(WIDTH):
         y[j] = max(y[j], _ZERO)
 
@@ -104,33 +106,59 @@ def _scored(w, at, inputs, x, y):
     """The score of one choice with the inputs x, by the three layers from `at` on."""
     _layer(w, at, inputs, x, y)
     at += (inputs + 1) * WIDTH
-    score = w[at + (WIDTH + 1) * HALF + HALF]
-    middle = w[at : at + (WIDTH + 1) * HALF]
+    middle = w[at : at + WIDTH * HALF]
+    bias = w[at + WIDTH * HALF : at + (WIDTH + 1) * HALF]
     out = w[at + (WIDTH + 1) * HALF : at + (WIDTH + 2) * HALF]
+    score = w[at + (WIDTH + 2) * HALF]
+    z = y[WIDTH : WIDTH + HALF]
     for j in range(HALF):
-        total = middle[WIDTH * HALF + j]
-        for i in range(WIDTH):
-            total += y[i] * middle[i * HALF + j]
-        score += max(total, _ZERO) * out[j]
+        z[j] = bias[j]
+    for i in range(0, WIDTH, 4):
+        part = middle[i * HALF : (i + 4) * HALF]
+        v = y[i : i + 4]
+        x0, x1, x2, x3 = v[0], v[1], v[2], v[3]
+        for j in range(HALF):
+            one = z[j] + x0 * part[j]
+            one += x1 * part[HALF + j]
+            other = x2 * part[2 * HALF + j]
+            other += x3 * part[3 * HALF + j]
+            z[j] = one + other
+    for j in range(HALF):
+        score += max(z[j], _ZERO) * out[j]
     return score
 
 
 @kernel
-def _stand(obs, at, step, there, count, fields, own, work, s_out):
-    """How a choice stands to the others: mean and best of each field of the others' foresight.
+def _sum_up(obs, at, step, there, fields, sums):
+    """Of each field of the foresight of all choices: the sum, the best, the second best.
 
     there  the choices there are, a set; entry k of field f is obs[at + k * step + f]
+    sums   out, [3, fields at least]
     """
+    total, best, second = sums
+    for field in range(fields):
+        total[field] = _ZERO
+        best[field] = second[field] = _LOWEST
+    for choice in range(ROWS):
+        if there >> choice & 1:
+            told = obs[at + choice * step : at + choice * step + fields]
+            for field in range(fields):
+                value = told[field]
+                total[field] += value
+                second[field] = max(second[field], min(best[field], value))
+                best[field] = max(best[field], value)
+
+
+@kernel
+def _stand(own, count, fields, sums, out):
+    """How a choice stands to the others: mean and best of each field of the others' foresight."""
+    total, best, second = sums
     share = np.float32(1) / np.float32(max(count - 1, 1))
     for field in range(fields):
-        total, best = _ZERO, np.float32(LOWEST)
-        for other in range(ROWS):
-            if there >> other & 1 and other != own:
-                value = obs[at + other * step + field]
-                total += value
-                best = max(best, value)
-        work[s_out + field] = total * share
-        work[s_out + fields + field] = best if count > 1 else _ZERO
+        value = own[field]
+        out[field] = (total[field] - value) * share
+        of_others = second[field] if value == best[field] else best[field]
+        out[fields + field] = of_others if count > 1 else _ZERO
 
 
 @kernel
@@ -144,7 +172,7 @@ def react(w, obs, work, logits):
     """
     for action in range(ACTIONS):
         logits[action] = _ZERO
-    x, y = work
+    x, y, sums = work[0], work[1], work[2:]
     there, count = 0, 0
     if obs[0] != _ZERO:  # card phase
         _write_context(obs, x, SLOT_IN - CONTEXT)
@@ -152,9 +180,10 @@ def react(w, obs, work, logits):
             here = obs[_CARDS + slot * _CARD] != _ZERO
             there |= np.int64(here) << slot
             count += here
+        _sum_up(obs, _SLOTS, _SLOT, there, _SLOT, sums)
         for slot in range(HAND_SIZE):
             if there >> slot & 1:
-                _write_slot(obs, slot, there, count, x)
+                _write_slot(obs, slot, count, sums, x)
                 logits[slot] = _scored(w, _AT_SLOT, SLOT_IN, x, y)
         return
     _write_context(obs, x, OPTION_IN - CONTEXT)
@@ -163,9 +192,10 @@ def react(w, obs, work, logits):
         here = obs[placing + row * _PAIR + ALLOWED] != _ZERO
         there |= np.int64(here) << row
         count += here
+    _sum_up(obs, _OPTIONS, _OPTION, there, _OPTION, sums)
     for row in range(ROWS):
         if there >> row & 1:
-            _write_option(obs, row, there, count, x)
+            _write_option(obs, row, count, sums, x)
             logits[FIRST_ROW + row] = _scored(w, _AT_OPTION, OPTION_IN, x, y)
 
 
@@ -180,10 +210,11 @@ def _write_context(obs, work, at):
 
 
 @kernel
-def _write_slot(obs, slot, there, count, work):
+def _write_slot(obs, slot, count, sums, work):
+    own = obs[_SLOTS + slot * _SLOT : _SLOTS + (slot + 1) * _SLOT]
     at = 0
     for field in range(_SLOT):
-        work[at + field] = obs[_SLOTS + slot * _SLOT + field]
+        work[at + field] = own[field]
     at += _SLOT
     for k in range(len(_CARD_FACTS)):
         work[at + k] = obs[_CARDS + slot * _CARD + _CARD_FACTS[k]]
@@ -192,14 +223,15 @@ def _write_slot(obs, slot, there, count, work):
     for row in range(ROWS):
         fitting += obs[_PAIRS + (slot * ROWS + row) * _PAIR + FITS]
     work[at] = fitting * _FIFTH
-    _stand(obs, _SLOTS, _SLOT, there, count, _SLOT, slot, work, at + 1)
+    _stand(own, count, _SLOT, sums, work[at + 1 :])
 
 
 @kernel
-def _write_option(obs, row, there, count, work):
+def _write_option(obs, row, count, sums, work):
+    own = obs[_OPTIONS + row * _OPTION : _OPTIONS + (row + 1) * _OPTION]
     at = 0
     for field in range(_OPTION):
-        work[at + field] = obs[_OPTIONS + row * _OPTION + field]
+        work[at + field] = own[field]
     at += _OPTION
     for k in range(len(_PAIR_FACTS)):
         work[at + k] = obs[_PAIRS + (HAND_SIZE * ROWS + row) * _PAIR + _PAIR_FACTS[k]]
@@ -207,7 +239,7 @@ def _write_option(obs, row, there, count, work):
     for k in range(len(_ROW_FACTS)):
         work[at + k] = obs[_ROWS + row * _ROW + _ROW_FACTS[k]]
     at += len(_ROW_FACTS)
-    _stand(obs, _OPTIONS, _OPTION, there, count, _OPTION, row, work, at)
+    _stand(own, count, _OPTION, sums, work[at:])
     at += 2 * _OPTION
     for k in range(len(_PLACED_FACTS)):
         work[at + k] = obs[_CARDS + HAND_SIZE * _CARD + _PLACED_FACTS[k]]

@@ -91,10 +91,26 @@ def test_the_worse_half_is_given_up_and_of_equals_the_first_stays() -> None:
 def test_an_opinion_counts_for_less_the_more_deals_were_tried() -> None:
     tally = np.zeros((ACTIONS, ps.TALLIES))
     tally[0, ps.OPINION] = -2
-    assert ps.worth(tally, 0, 8.0) == -2 * ps.PRIOR_POINTS
-    tally[0, ps.DEALS] = 8
-    assert ps.worth(tally, 0, 8.0) == -1 * ps.PRIOR_POINTS
-    assert ps.worth(tally, 0, 0.0) == 0
+    tally[:2, ps.DEALS] = 8
+    tally[:2, ps.RELATIVE] = 24
+    assert ps.worth(tally, 0, 8.0) == 3 - 2
+    assert ps.worth(tally, 0, 4.0) == 3 - 1
+    assert ps.worth(tally, 0, 0.0) == 3
+    # As an estimate it is neither more nor less than the mean of deals and opinion.
+    assert ps.estimate(tally, 0, 1, 0.0) == 3
+    assert ps.estimate(tally, 0, 1, 8.0) == 3 - 1
+    assert ps.estimate(tally, 1, 1, 8.0) == 3
+    tally[0, ps.DEALS] = tally[0, ps.RELATIVE] = 0
+    assert ps.estimate(tally, 0, 1, 8.0) == 3 - 2
+
+
+def test_what_the_policy_thinks_very_unlikely_is_not_tried() -> None:
+    games = engine.new_games([3], DECKS, 2)
+    tally = np.zeros((ACTIONS, ps.TALLIES))
+    tally[:4, ps.OPINION] = [-2.9, 0, -3.1, -9]
+    tally *= ps.CARD_POINTS
+    assert ps.likely(games[0], 0b1111, 1.0, tally) == 0b0011
+    assert ps.likely(games[0], 0b1111, 0.0, tally) == 0b1111  # nobody is asked
 
 
 def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:

@@ -8,8 +8,9 @@ rest of the hand is played out. Four things make it stronger than flat Monte Car
   the champion (`swift`, see `reflex`) does that: it costs a tenth of the champion's time;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
-- deals are not shared out equally: the worse half of the actions is given up again and again
-  (sequential halving), and what the policy thinks of an action counts like some deals.
+- deals are not shared out equally: what the policy thinks very unlikely is not tried, the worse
+  half of the rest is given up again and again (sequential halving), and what the policy thinks of
+  an action counts like some deals.
 """
 
 from __future__ import annotations
@@ -59,8 +60,11 @@ from oxx_env.views import View
 
 PLAYER = "swift"  # whose network plays out
 UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
-PRIOR_DEALS = 8.0  # what the policy thinks of an action counts like so many deals
-PRIOR_POINTS = 1.0  # points by which an action is worse that is 1/e as likely
+PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals
+# Points by which the policy thinks an action worse that is 1/e as likely. Both numbers are where
+# 12 to 48 deals cost least (docs/experiments.md).
+CARD_POINTS, ROW_POINTS = 1.0, 0.4
+UNLIKELY = 3.0  # actions that are e^-3 times as likely as the best are not tried
 
 # What is kept about each action, tally float64 [ACTIONS, TALLIES].
 DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
@@ -161,11 +165,12 @@ def begin(view, deck, seat, guide, tally):
     forward(weights, hidden, obs, layers, logits)
     softmax(logits, legal, np.float32(1), probabilities)
     best = probabilities[best_action(logits, legal)]
+    scale = CARD_POINTS if view["phase"] == CARD_PHASE else ROW_POINTS
     tally[:] = 0.0
     for action in range(ACTIONS):
         if legal >> action & 1:
             likely = max(probabilities[action], np.float32(1e-4))
-            tally[action, OPINION] = np.log(np.float64(likely) / np.float64(best))
+            tally[action, OPINION] = scale * np.log(np.float64(likely) / np.float64(best))
     return legal
 
 
@@ -207,10 +212,31 @@ def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
 
 @kernel
 def worth(tally, action, prior):
-    """Mean relative points, and what the policy thinks, which fades as deals are tried."""
+    """Mean relative points, and what the policy thinks, which fades as deals are tried: for
+    choosing. Only actions with equally many deals can be compared."""
+    points = tally[action, RELATIVE] + prior * tally[action, OPINION]
+    return points / max(tally[action, DEALS], 1.0)
+
+
+@kernel
+def estimate(tally, action, best, prior):
+    """Relative points to be expected of an action, for telling: as far below those of the action
+    that is thought best as deals and opinion, each by its weight, say."""
     deals = tally[action, DEALS]
-    opinion = PRIOR_POINTS * tally[action, OPINION] * prior / (prior + deals)
-    return tally[action, RELATIVE] / max(deals, 1.0) + opinion
+    most = tally[best, RELATIVE] / max(tally[best, DEALS], 1.0)
+    below = deals * most - tally[action, RELATIVE]
+    below += prior * (tally[best, OPINION] - tally[action, OPINION])
+    return most - below / max(deals + prior, 1.0)
+
+
+@kernel
+def likely(view, legal, prior, tally):
+    """The legal actions (a set) without those the policy thinks much worse; after `begin`."""
+    scale = CARD_POINTS if view["phase"] == CARD_PHASE else ROW_POINTS
+    for action in range(ACTIONS):
+        if prior > 0 and tally[action, OPINION] < -UNLIKELY * scale:
+            legal &= ~(1 << action)
+    return legal
 
 
 @kernel
@@ -253,9 +279,10 @@ def stages_of(count):
 def halve(view, deck, seat, n, rounds, prior, player, memory, tally):
     """Sequential halving after `begin`: about `n` deals for each legal action, the same number of
     tries in every stage. Returns the action that is left."""
-    alive = legal_actions(view, deck, seat)
+    legal = legal_actions(view, deck, seat)
+    tries = n * size_of(legal)
+    alive = likely(view, legal, prior, tally)
     count = size_of(alive)
-    tries = n * count
     for _ in range(stages_of(count)):
         share = max(1, tries // (stages_of(count) * size_of(alive)))
         try_deals(view, deck, seat, share, alive, rounds, False, player, memory, tally)
@@ -274,7 +301,7 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
     who, n   PENDING: the first `n` decisions are searched
     deals    tries for each legal action, on average
     rounds   by the network, the running one included; then `greedy` to the end of the hand
-    values   out, float [N, ACTIONS]: `worth`, -inf where illegal
+    values   out, float [N, ACTIONS]: `estimate`, -inf where illegal
 
     Chance comes from the games' own streams, which move on by one number for each decision.
     """
@@ -287,9 +314,9 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
         look(game, seat, memory[0][2:])
         legal = begin(view, deck, seat, guide, tally)
         chosen = halve(view, deck, seat, deals, rounds, prior, player, memory, tally)
-        best = worth(tally, chosen, prior)
+        best = estimate(tally, chosen, chosen, prior)
         for action in range(ACTIONS):
-            value = worth(tally, action, prior)
+            value = estimate(tally, action, chosen, prior)
             if action != chosen:  # one given up early may look better by the luck of few deals
                 value = min(value, best - 1e-6)
             values[i, action] = value if legal >> action & 1 else -np.inf
@@ -317,6 +344,11 @@ def even_values(games, decks, who, n, deals, rounds, player, memory, values):
 @kernel
 def _begin(views, decks, seat, guide, tally):
     return begin(views[0], decks[0], seat, guide, tally)
+
+
+@kernel
+def _likely(views, legal, prior, tally):
+    return likely(views[0], legal, prior, tally)
 
 
 @kernel
@@ -367,7 +399,7 @@ class PolicySearch:
         legal = view.legal
         if len(legal) == 1:
             return legal[0]
-        views, alive = self._begin(view, rng)
+        views, legal_set = self._begin(view, rng)
         if not self.seconds:
             return int(
                 _halve(
@@ -375,7 +407,8 @@ class PolicySearch:
                     self._memory, self._tally,
                 )
             )  # fmt: skip
-        stages = int(stages_of(len(legal)))
+        alive = int(_likely(views, legal_set, self.prior, self._tally))
+        stages = int(stages_of(alive.bit_count()))
         for stage in range(stages):
             until = start + self.seconds * (stage + 1) / stages
             self._try_until(views, view, alive, until, last=stage == stages - 1)
@@ -398,10 +431,11 @@ class PolicySearch:
         else:
             self._try(views, view, self.deals, alive, on=True)
         tally = self._tally
+        best = max(legal, key=lambda action: float(worth(tally, action, self.prior)))
         return [
             ActionValue(
                 action,
-                value=float(worth(tally, action, self.prior)),
+                value=float(estimate(tally, action, best, self.prior)),
                 points=float(tally[action, POINTS] / tally[action, DEALS]),
                 win_share=float(tally[action, WINS] / tally[action, DEALS]),
             )
