@@ -760,32 +760,39 @@ def train(*options: str, **kwargs: Any) -> subprocess.CompletedProcess[str]:
     )
 
 
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> tuple[Path, str]:
+    """A finished run, not to be changed, and what it said."""
+    folder = tmp_path_factory.mktemp("whole") / "run"
+    done = train(*SMALL, "--run-dir", str(folder))
+    assert done.returncode == 0, done.stderr
+    return folder, done.stdout
+
+
 @pytest.mark.slow
 def test_a_run_ends_with_checkpoint_table_and_curve_and_a_second_one_is_equal(
-    tmp_path: Path,
+    whole: tuple[Path, str], tmp_path: Path
 ) -> None:
-    done = train(*SMALL, "--run-dir", str(tmp_path / "a"))
-    assert done.returncode == 0, done.stderr
-    config = json.loads((tmp_path / "a/checkpoint/config.json").read_text())
+    folder, told = whole
+    config = json.loads((folder / "checkpoint/config.json").read_text())
     assert config["preset"] == "smoke" and config["init"] is None
     assert config["decisions"] >= PRESETS["smoke"].decisions and config["seconds"] > 0
-    assert "| `greedy` |" in (tmp_path / "a/checkpoint/README.md").read_text()
-    results = json.loads((tmp_path / "a/evaluation.json").read_text())["results"]
+    assert "| `greedy` |" in (folder / "checkpoint/README.md").read_text()
+    results = json.loads((folder / "evaluation.json").read_text())["results"]
     assert [r["against"] for r in results] == ["random", "greedy"]
-    assert (tmp_path / "a/curve.png").stat().st_size > 1000
-    assert f"oxx play --bots policy:{tmp_path / 'a/checkpoint'}" in done.stdout
+    assert (folder / "curve.png").stat().st_size > 1000
+    assert f"oxx play --bots policy:{folder / 'checkpoint'}" in told
 
-    again = train(*SMALL, "--run-dir", str(tmp_path / "b"))
+    again = train(*SMALL, "--run-dir", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
-    weights = [load_checkpoint(tmp_path / run / "checkpoint")[0] for run in "ab"]
+    weights = [load_checkpoint(run / "checkpoint")[0] for run in (folder, tmp_path / "again")]
     np.testing.assert_array_equal(*weights)
 
 
 @pytest.mark.slow
-def test_a_killed_run_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path) -> None:
-    whole = train(*SMALL, "--run-dir", str(tmp_path / "whole"))
-    assert whole.returncode == 0, whole.stderr
-
+def test_a_killed_run_resumes_and_ends_as_if_nothing_had_happened(
+    whole: tuple[Path, str], tmp_path: Path
+) -> None:
     folder = tmp_path / "killed"
     command = [sys.executable, "training/train.py", *SMALL, "--run-dir", str(folder)]
     running = subprocess.Popen(command, cwd=ROOT, stderr=subprocess.DEVNULL)
@@ -798,15 +805,14 @@ def test_a_killed_run_resumes_and_ends_as_if_nothing_had_happened(tmp_path: Path
 
     resumed = train("--resume", str(folder), "--workers", "1")
     assert resumed.returncode == 0, resumed.stderr
-    weights = [load_checkpoint(tmp_path / run / "checkpoint")[0] for run in ("whole", "killed")]
+    weights = [load_checkpoint(run / "checkpoint")[0] for run in (whole[0], folder)]
     np.testing.assert_array_equal(*weights)
 
 
 @pytest.mark.slow
-def test_a_broken_state_is_refused_in_one_sentence(tmp_path: Path) -> None:
+def test_a_broken_state_is_refused_in_one_sentence(whole: tuple[Path, str], tmp_path: Path) -> None:
     folder = tmp_path / "run"
-    done = train(*SMALL, "--run-dir", str(folder))
-    assert done.returncode == 0, done.stderr
+    shutil.copytree(whole[0], folder)
     options = json.loads((folder / "config.json").read_text())
     (folder / "config.json").write_text(json.dumps({**options, "gamma": 0.5}))
     done = train("--resume", str(folder))
