@@ -44,6 +44,7 @@ FIRST_LOOK = 50  # blocks before the first look at the width
 GROWTH = 1.25  # and the factor to each further look
 _LEAGUE = 0x1EA60E  # keeps the line-ups' random stream apart from deals and bots
 _PART_SECONDS = 0.25  # what a worker gets to do at a time
+_LAST_WAIT = 5.0  # seconds for a pool whose workers were ended
 
 
 # --- what to play -------------------------------------------------------------------------------
@@ -284,20 +285,22 @@ def _interrupt_held() -> Iterator[None]:
     Ignoring it for the moment would do the second and lose the first. A mask alone does the
     second and not the first: another thread of ours may take the signal.
     """
-    noted: list[int] = []
-    main = threading.current_thread() is threading.main_thread()  # others never hear Ctrl-C
-    handler = signal.signal(signal.SIGINT, lambda number, _: noted.append(number)) if main else None
     masks = hasattr(signal, "pthread_sigmask")  # not on Windows, where nothing is inherited
     if masks:
         resource_tracker.ensure_running()  # its start would take the mask off again
-        mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])
+    main = threading.current_thread() is threading.main_thread()  # others never hear Ctrl-C
+    before = signal.getsignal(signal.SIGINT)
+    noted: list[int] = []
+    if main:
+        signal.signal(signal.SIGINT, lambda number, _: noted.append(number))
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT]) if masks else set()
     try:
         yield
     finally:
         if masks:
             signal.pthread_sigmask(signal.SIG_SETMASK, mask)
-        if main:
-            signal.signal(signal.SIGINT, handler)
+        if main:  # None: set by a program around Python
+            signal.signal(signal.SIGINT, signal.SIG_DFL if before is None else before)
         if noted:
             signal.raise_signal(signal.SIGINT)
 
@@ -374,11 +377,17 @@ class Crew:
         """Let the workers go; `now`: also those in the middle of a block."""
         if self._pool is None:
             return
-        if now:
-            for process in list((getattr(self._pool, "_processes", None) or {}).values()):
-                process.terminate()
-        # Also waited for when they were ended: the pool's own thread must not outlive us.
-        self._pool.shutdown(cancel_futures=True)
+        if not now:
+            self._pool.shutdown(cancel_futures=True)
+            return
+        for process in list((getattr(self._pool, "_processes", None) or {}).values()):
+            process.terminate()
+        # The pool's own thread should be gone before the interpreter goes, but it may wait for the
+        # rest of an answer that will never come.
+        manager = getattr(self._pool, "_executor_manager_thread", None)
+        self._pool.shutdown(wait=False, cancel_futures=True)
+        if manager is not None:
+            manager.join(_LAST_WAIT)
 
 
 def run_blocks(
@@ -418,7 +427,8 @@ def run_blocks(
                     done = done[:goal]
                     break
         except BaseException as error:
-            crew.close(now=True)
+            with contextlib.suppress(KeyboardInterrupt):  # a second one: what is done is still told
+                crew.close(now=True)
             if isinstance(error, KeyboardInterrupt) and done:
                 return done, crew.cheats, True
             raise

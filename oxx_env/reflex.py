@@ -64,7 +64,8 @@ WEIGHTS = sum(layer.size for layer in LAYERS.values())  # length of the weight v
 
 
 def workspace() -> NDArray[np.float32]:
-    """Scratch memory for `react`; one for each thread."""
+    """Scratch memory for `react`; one for each thread: the inputs of a choice, its layers one
+    behind the other, and three rows of sums over all choices."""
     return np.zeros((5, max(SLOT_IN, OPTION_IN, WIDTH + HALF)), np.float32)
 
 
@@ -103,7 +104,10 @@ def _layer(w, at, inputs, x, y):
 
 @kernel_fma
 def _scored(w, at, inputs, x, y):
-    """The score of one choice with the inputs x, by the three layers from `at` on."""
+    """The score of one choice with the inputs x, by the three layers from `at` on.
+
+    y  scratch, [WIDTH + HALF]
+    """
     _layer(w, at, inputs, x, y)
     at += (inputs + 1) * WIDTH
     middle = w[at : at + WIDTH * HALF]
@@ -151,7 +155,12 @@ def _sum_up(obs, at, step, there, fields, sums):
 
 @kernel
 def _stand(own, count, fields, sums, out):
-    """How a choice stands to the others: mean and best of each field of the others' foresight."""
+    """How a choice stands to the others: mean and best of each field of the others' foresight.
+
+    own   the choice's foresight, [fields]
+    sums  from `_sum_up`, of `count` choices
+    out   [2 * fields]: the means, then the best
+    """
     total, best, second = sums
     share = np.float32(1) / np.float32(max(count - 1, 1))
     for field in range(fields):

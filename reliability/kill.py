@@ -246,9 +246,9 @@ def result_of(out: Path) -> dict[str, Any]:
 def kill_arena(work: Path, kills: int, rng: random.Random, workers: int) -> Table:
     table = Table(f"arena, {workers} worker{'s' if workers > 1 else ''}")
     out, err, log = work / "out", work / "err", work / f"arena-{workers}.log"
-    for begun in (work / f"warm-{workers}.log", work / f"undisturbed-{workers}.log"):
-        process = start(arena_command("--workers", workers, "--log", begun), out, err)
-        wait_until(begun.exists, process)  # as below: from then on
+    for whole in (work / f"warm-{workers}.log", work / f"undisturbed-{workers}.log"):
+        process = start(arena_command("--workers", workers, "--log", whole), out, err)
+        wait_until(whole.exists, process)  # as below: from then on
         began = time.monotonic()
         if process.wait():
             raise RuntimeError(err.read_text())

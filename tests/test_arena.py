@@ -434,6 +434,20 @@ def test_ctrl_c_while_workers_start_is_kept_for_after(listening: bool) -> None:
     finally:
         signal.signal(signal.SIGINT, handler)
         done.set()
+        if listening:
+            beside.join()
+
+
+def test_workers_are_gone_when_a_crew_is_closed_at_once() -> None:
+    crew = blocks.Crew(blocks.Setup("play", ("greedy", "random"), 2, "base", "balanced", 0, 1), 2)
+    played = crew.play((number, ((0, 1),)) for number in range(10_000_000))
+    next(played), next(played)
+    assert crew._pool is not None
+    processes = list(crew._pool._processes.values())
+    manager: Any = crew._pool._executor_manager_thread  # type: ignore[attr-defined]
+    assert processes and manager.is_alive()
+    crew.close(now=True)
+    assert not manager.is_alive() and not any(process.is_alive() for process in processes)
 
 
 @pytest.mark.slow

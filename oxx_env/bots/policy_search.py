@@ -61,10 +61,10 @@ from oxx_env.views import View
 PLAYER = "swift"  # whose network plays out
 UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
 PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals
-# Points by which the policy thinks an action worse that is 1/e as likely. Both numbers are where
-# 12 to 48 deals cost least (docs/experiments.md).
+# Points by which the policy thinks a card or a row worse that is 1/e as likely. All three numbers
+# are where 12 to 48 deals cost least in `base` (docs/experiments.md).
 CARD_POINTS, ROW_POINTS = 1.0, 0.4
-UNLIKELY = 3.0  # actions that are e^-3 times as likely as the best are not tried
+UNLIKELY = 3.0  # actions less than e^-3 times as likely as the best are not tried
 
 # What is kept about each action, tally float64 [ACTIONS, TALLIES].
 DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
@@ -157,6 +157,12 @@ def hand_end(game, seat):
 
 
 @kernel
+def opinion_scale(view):
+    """Points for a factor of e in the policy's probability."""
+    return CARD_POINTS if view["phase"] == CARD_PHASE else ROW_POINTS
+
+
+@kernel
 def begin(view, deck, seat, guide, tally):
     """Clear the tally and ask the policy. Returns the legal actions (a set)."""
     weights, hidden, sight, obs, layers, logits, probabilities = guide
@@ -165,12 +171,12 @@ def begin(view, deck, seat, guide, tally):
     forward(weights, hidden, obs, layers, logits)
     softmax(logits, legal, np.float32(1), probabilities)
     best = probabilities[best_action(logits, legal)]
-    scale = CARD_POINTS if view["phase"] == CARD_PHASE else ROW_POINTS
+    scale = opinion_scale(view)
     tally[:] = 0.0
     for action in range(ACTIONS):
         if legal >> action & 1:
-            likely = max(probabilities[action], np.float32(1e-4))
-            tally[action, OPINION] = scale * np.log(np.float64(likely) / np.float64(best))
+            chance = max(probabilities[action], np.float32(1e-4))
+            tally[action, OPINION] = scale * np.log(np.float64(chance) / np.float64(best))
     return legal
 
 
@@ -212,29 +218,34 @@ def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
 
 @kernel
 def worth(tally, action, prior):
-    """Mean relative points, and what the policy thinks, which fades as deals are tried: for
-    choosing. Only actions with equally many deals can be compared."""
+    """What to choose by: mean relative points and the policy's opinion, which fades with deals.
+
+    Only actions with equally many deals can be compared.
+    """
     points = tally[action, RELATIVE] + prior * tally[action, OPINION]
     return points / max(tally[action, DEALS], 1.0)
 
 
 @kernel
 def estimate(tally, action, best, prior):
-    """Relative points to be expected of an action, for telling: as far below those of the action
-    that is thought best as deals and opinion, each by its weight, say."""
+    """What to tell: the relative points to be expected of an action. It is as far below the action
+    that is thought best as its deals and the policy, each by its weight, say."""
     deals = tally[action, DEALS]
     most = tally[best, RELATIVE] / max(tally[best, DEALS], 1.0)
     below = deals * most - tally[action, RELATIVE]
     below += prior * (tally[best, OPINION] - tally[action, OPINION])
-    return most - below / max(deals + prior, 1.0)
+    weight = deals + prior
+    value = most - below / weight if weight > 0 else most
+    # One given up early may look better by the luck of few deals.
+    return value if action == best else min(value, most - 1e-6)
 
 
 @kernel
 def likely(view, legal, prior, tally):
-    """The legal actions (a set) without those the policy thinks much worse; after `begin`."""
-    scale = CARD_POINTS if view["phase"] == CARD_PHASE else ROW_POINTS
+    """The legal actions (a set) without those the policy thinks much worse; after `begin`. All of
+    them where its opinion counts for nothing."""
     for action in range(ACTIONS):
-        if prior > 0 and tally[action, OPINION] < -UNLIKELY * scale:
+        if prior > 0 and tally[action, OPINION] < -UNLIKELY * opinion_scale(view):
             legal &= ~(1 << action)
     return legal
 
@@ -314,11 +325,10 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
         look(game, seat, memory[0][2:])
         legal = begin(view, deck, seat, guide, tally)
         chosen = halve(view, deck, seat, deals, rounds, prior, player, memory, tally)
-        best = estimate(tally, chosen, chosen, prior)
+        if tally[chosen, DEALS] == 0:  # nothing else was likely, but its value is wanted
+            try_deals(view, deck, seat, deals, 1 << chosen, rounds, False, player, memory, tally)
         for action in range(ACTIONS):
             value = estimate(tally, action, chosen, prior)
-            if action != chosen:  # one given up early may look better by the luck of few deals
-                value = min(value, best - 1e-6)
             values[i, action] = value if legal >> action & 1 else -np.inf
 
 
@@ -369,7 +379,7 @@ class PolicySearch:
 
     options  `player`, the checkpoint whose network plays out (`swift`); `rounds` by it before
              `greedy` goes on to the end of the hand (4: never); `prior`, how many deals the opinion
-             of the policy PATH counts for
+             of the policy PATH counts for (0: nothing, and nothing is left out as unlikely)
     """
 
     needs_state = False
@@ -425,13 +435,13 @@ class PolicySearch:
         legal = view.legal
         if legal == [PASS]:
             return []
-        views, alive = self._begin(view, rng)
+        views, legal_set = self._begin(view, rng)
         if self.seconds:
-            self._try_until(views, view, alive, start + self.seconds, on=True)
+            self._try_until(views, view, legal_set, start + self.seconds, on=True)
         else:
-            self._try(views, view, self.deals, alive, on=True)
+            self._try(views, view, self.deals, legal_set, on=True)
         tally = self._tally
-        best = max(legal, key=lambda action: float(worth(tally, action, self.prior)))
+        best = self._best_of(int(_likely(views, legal_set, self.prior, tally)))
         return [
             ActionValue(
                 action,
@@ -474,6 +484,12 @@ class PolicySearch:
         views["rng"] = rng.integers(2**64, dtype=np.uint64)
         legal = int(_begin(views, view.decks, view.seat, self._guide, self._tally))
         return views, legal
+
+    def _best_of(self, alive: int) -> int:
+        """The best of a set of actions that were all tried equally often."""
+        while alive.bit_count() > 1:
+            alive = int(better_half(alive, self._tally, self.prior))
+        return alive.bit_length() - 1
 
     def _try(
         self, views: NDArray[np.void], view: View, n: int, alive: int, on: bool = False
@@ -523,6 +539,7 @@ class PolicySearch:
         seconds, self.seconds = self.seconds, 1e-9  # one deal each, by the same way as later
         self.act(view, np.random.default_rng(0))
         self.evaluate(view, np.random.default_rng(0))
+        better_half(0b11, self._tally, self.prior)  # also where only one action is likely
         self.seconds = seconds
         self._pace.clear()  # compiling is not what a deal takes
 
