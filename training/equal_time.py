@@ -24,6 +24,7 @@ if __name__ == "__main__":  # `python training/equal_time.py` puts this file's f
 import tyro
 
 from oxx_env import arena
+from oxx_env.bots import policy_search
 from oxx_env.checkpoint import checksum
 from oxx_env.files import replace_between
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
@@ -118,7 +119,17 @@ def measure(options: Options) -> Rows:
 
 def rows_of(options: Options) -> Rows:
     """The finished rows of the file."""
-    key = {"checkpoint": checksum(options.checkpoint), "seed": options.seed}
+    key = {
+        "checkpoint": checksum(options.checkpoint),
+        "seed": options.seed,
+        "player": checksum(policy_search.PLAYER),  # another search makes another file necessary
+        "opinion": [
+            policy_search.PRIOR_DEALS,
+            policy_search.CARD_POINTS,
+            policy_search.ROW_POINTS,
+            policy_search.UNLIKELY,
+        ],
+    }
     return Rows(options.out, key, FIELDS)
 
 
