@@ -70,7 +70,6 @@ def test_values_look_at_nothing_hidden(rules: str) -> None:
 
 def test_the_best_value_of_a_batch_is_what_the_bot_plays() -> None:
     search = PolicySearch("champion", "4")
-    alone = 0
     for players, rules in ((2, "base"), (4, "positive")):
         for view, full in positions(players, rules, 1, 6):
             if len(view.legal) == 1:
@@ -78,14 +77,13 @@ def test_the_best_value_of_a_batch_is_what_the_bot_plays() -> None:
             looked: Any = np.zeros(1, full.dtype)
             look(full[0].copy(), view.seat, looked)
             played = search.act(view, SameStream(looked["rng"][0]))
-            alone += search._tally[:, ps.DEALS].sum() == 0  # only one action is likely
+            assert 2 <= (search._tally[:, ps.DEALS] > 0).sum() <= len(view.legal)
             who = np.zeros(1, engine.PENDING)
             who["seat"] = view.seat
             values = np.zeros((1, ACTIONS))
             search.values(full, DECKS, who, values)
             assert [a for a in range(ACTIONS) if np.isfinite(values[0, a])] == view.legal
             assert np.flatnonzero(values[0] == values[0].max()).tolist() == [played]
-    assert alone > 2
 
 
 class SameStream(np.random.Generator):
@@ -97,25 +95,6 @@ class SameStream(np.random.Generator):
 
     def integers(self, *_: Any, **__: Any) -> Any:
         return self.stream
-
-
-def test_the_value_of_the_only_likely_action_is_one_of_deals() -> None:
-    search = PolicySearch("champion", "200")
-    even, values, found = np.zeros((1, ACTIONS)), np.zeros((1, ACTIONS)), 0
-    for view, full in positions(4, "base", 1, 3):
-        search.act(view, np.random.default_rng(0))
-        if len(view.legal) == 1 or search._tally[:, ps.DEALS].any():
-            continue
-        found += 1
-        who = np.zeros(1, engine.PENDING)
-        who["seat"] = view.seat
-        search.values(full.copy(), DECKS, who, values)
-        search.even_values(full.copy(), DECKS, who, even)
-        best = int(values[0].argmax())
-        assert values[0, best] == pytest.approx(even[0, best], abs=1e-9)  # the same deals
-        others = [action for action in view.legal if action != best]
-        assert all(values[0, action] <= values[0, best] - 0.3 for action in others)
-    assert found > 3
 
 
 def test_the_worse_half_is_given_up_and_of_equals_the_first_stays() -> None:
@@ -152,6 +131,8 @@ def test_what_the_policy_thinks_very_unlikely_is_not_tried() -> None:
         tally[:4, ps.OPINION] = scale * np.array([-2.9, 0, -3.1, -9])
         assert ps.likely(games[0], 0b1111, 1.0, tally) == 0b0011
         assert ps.likely(games[0], 0b1111, 0.0, tally) == 0b1111  # nobody is asked
+        assert ps.likely(games[0], 0b1110, 1.0, tally) == 0b0110  # two are always tried
+        assert ps.likely(games[0], 0b1000, 1.0, tally) == 0b1000
 
 
 def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:

@@ -64,7 +64,7 @@ PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many de
 # Points by which the policy thinks a card or a row worse that is 1/e as likely. All three numbers
 # are where 12 to 48 deals cost least in `base` (docs/experiments.md).
 CARD_POINTS, ROW_POINTS = 1.0, 0.4
-UNLIKELY = 3.0  # actions less than e^-3 times as likely as the best are not tried
+UNLIKELY = 3.0  # beside two, actions less than e^-3 times as likely as the best are not tried
 
 # What is kept about each action, tally float64 [ACTIONS, TALLIES].
 DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
@@ -241,22 +241,31 @@ def estimate(tally, action, best, prior):
 
 
 @kernel
-def likely(view, legal, prior, tally):
-    """The legal actions (a set) without those the policy thinks much worse; after `begin`. All of
-    them where its opinion counts for nothing."""
-    for action in range(ACTIONS):
-        if prior > 0 and tally[action, OPINION] < -UNLIKELY * opinion_scale(view):
-            legal &= ~(1 << action)
-    return legal
-
-
-@kernel
 def size_of(actions):
     """How many actions a set holds."""
     size = 0
     for action in range(ACTIONS):
         size += actions >> action & 1
     return size
+
+
+@kernel
+def likely(view, legal, prior, tally):
+    """The legal actions (a set) without those the policy thinks much worse, but two of them at
+    least; after `begin`. All of them where its opinion counts for nothing."""
+    left = size_of(legal)
+    while prior > 0 and left > 2:
+        worst = -1
+        for action in range(ACTIONS):
+            if legal >> action & 1 and (
+                worst < 0 or tally[action, OPINION] <= tally[worst, OPINION]
+            ):
+                worst = action
+        if tally[worst, OPINION] >= -UNLIKELY * opinion_scale(view):
+            break
+        legal &= ~(1 << worst)
+        left -= 1
+    return legal
 
 
 @kernel
@@ -325,7 +334,7 @@ def search_values(games, decks, who, n, deals, rounds, prior, guide, player, mem
         look(game, seat, memory[0][2:])
         legal = begin(view, deck, seat, guide, tally)
         chosen = halve(view, deck, seat, deals, rounds, prior, player, memory, tally)
-        if tally[chosen, DEALS] == 0:  # nothing else was likely, but its value is wanted
+        if tally[chosen, DEALS] == 0:  # the only legal one, but its value is wanted
             try_deals(view, deck, seat, deals, 1 << chosen, rounds, False, player, memory, tally)
         for action in range(ACTIONS):
             value = estimate(tally, action, chosen, prior)
@@ -539,7 +548,6 @@ class PolicySearch:
         seconds, self.seconds = self.seconds, 1e-9  # one deal each, by the same way as later
         self.act(view, np.random.default_rng(0))
         self.evaluate(view, np.random.default_rng(0))
-        better_half(0b11, self._tally, self.prior)  # also where only one action is likely
         self.seconds = seconds
         self._pace.clear()  # compiling is not what a deal takes
 
