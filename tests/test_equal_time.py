@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import shutil
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 import pytest
 
-from oxx_env.checkpoint import load_reflex
+from oxx_env.checkpoint import find_checkpoint, load_reflex
 from training import equal_time, imitate, regret
 from training.rows import Rows
 
@@ -69,7 +70,9 @@ def test_finished_rows_are_not_played_again(
 
 
 def test_the_table_and_plot_go_between_the_marks(tmp_path: Path) -> None:
-    options = equal_time.Options(out=tmp_path / "rows.json")
+    policy = tmp_path / "policy"
+    shutil.copytree(find_checkpoint("quick"), policy)
+    options = equal_time.Options(out=tmp_path / "rows.json", checkpoint=str(policy))
     rows = equal_time.rows_of(options)
     rows.add("a", row())
     rows.add("b", row(bot="mc", against="policy", players=4))
@@ -80,6 +83,12 @@ def test_the_table_and_plot_go_between_the_marks(tmp_path: Path) -> None:
     assert "0.600 (0.570 to 0.630)" in text and "\nold\n" not in text
     assert text.startswith("before\n") and text.endswith("after\n")
     assert (tmp_path / "images" / "equal-time.png").stat().st_size > 5000
+    card = policy / "README.md"
+    without = card.read_text()
+    assert "0.600" not in without
+    card.write_text(f"{without}\n{equal_time.BEGIN}\n{equal_time.END}\n")
+    equal_time.write(options, tmp_path)
+    assert card.read_text().startswith(without) and "0.600 (0.570 to 0.630)" in card.read_text()
     page.write_text("no marks")
     with pytest.raises(ValueError, match="lacks the marks"):
         equal_time.write(options, tmp_path)

@@ -7,7 +7,8 @@ Plays, for each table size and time, `search` in one seat among `mc`, and both a
 policy. Each game has a core of its own, which must have nothing else to do: times are wall time.
 Finished rows are kept in a file, so that a stopped run goes on with the next one, and further times
 and tables can be added by further runs. --write puts the table and the plot of all finished rows
-into a folder (strength.md between its marks, images/equal-time.png) and plays nothing.
+into a folder (strength.md between its marks, images/equal-time.png) and plays nothing; a model card
+of the policy that has the same marks gets the table as well.
 """
 
 from __future__ import annotations
@@ -25,7 +26,7 @@ import tyro
 
 from oxx_env import arena
 from oxx_env.bots import policy_search
-from oxx_env.checkpoint import checksum
+from oxx_env.checkpoint import checksum, find_checkpoint
 from oxx_env.files import replace_between
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
 from training.evaluate import entry
@@ -201,12 +202,16 @@ def draw(rows: list[dict[str, Any]], path: Path) -> None:
 
 
 def write(options: Options, folder: Path) -> str:
-    """Put the table between the marks of `strength.md`, draw the plot. Returns the table."""
+    """Put the table between the marks of `strength.md`, and of the policy's model card if it has
+    them; draw the plot. Returns the table."""
     rows = list(rows_of(options).done.values())
     if not rows:
         raise ValueError(f"{options.out} has no finished rows; run without --write first")
     text = table(rows)
     replace_between(folder / "strength.md", BEGIN, END, text)
+    card = find_checkpoint(options.checkpoint) / "README.md"
+    if card.exists() and BEGIN in card.read_text(encoding="utf-8"):
+        replace_between(card, BEGIN, END, text)
     draw(rows, folder / "images" / "equal-time.png")
     return text
 
