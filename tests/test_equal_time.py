@@ -114,6 +114,7 @@ def test_what_cannot_be_compared_ends_with_2(
 # --- regret -------------------------------------------------------------------------------------
 
 
+@pytest.mark.slow
 def test_regret_is_told_and_goes_on_where_it_was(
     tmp_path: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
