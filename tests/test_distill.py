@@ -15,7 +15,17 @@ from oxx_env.checkpoint import load_checkpoint
 from oxx_env.engine import PENDING, masks
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import ACTIONS, RULE_SETS
-from training.distill import Config, Data, generate, judge, load_held, load_part, main, targets
+from training.distill import (
+    Config,
+    Data,
+    generate,
+    judge,
+    load_held,
+    load_part,
+    main,
+    new_network,
+    targets,
+)
 
 SMALL = Config(
     part=3000, determinisations=4, horizon=2, players=(2, 5), random_decks=3, decks=("balanced",)
@@ -32,6 +42,12 @@ def test_the_same_options_give_the_same_data(data: Data) -> None:
     assert data.games.tobytes() == again.games.tobytes()
     np.testing.assert_array_equal(data.values, again.values)
     assert generate(SMALL, 1).games.tobytes() != data.games.tobytes()
+
+
+def test_the_first_weights_follow_from_the_seed() -> None:
+    one, same = (new_network(SMALL).weights() for _ in range(2))
+    other = new_network(dataclasses.replace(SMALL, seed=SMALL.seed + 1)).weights()
+    assert one.tobytes() == same.tobytes() != other.tobytes()
 
 
 def test_exactly_the_legal_actions_have_a_value(data: Data) -> None:

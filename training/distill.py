@@ -331,6 +331,12 @@ def targets(
     return observations, policy.astype(np.float32), value.astype(np.float32)
 
 
+def new_network(config: Config) -> OxxNetwork:
+    """A network whose first weights follow from the seed."""
+    torch.manual_seed(config.seed)
+    return OxxNetwork(config.hidden, config.foresight)
+
+
 def imitate(
     net: OxxNetwork, config: Config, parts: list[Data], held: Data, progress: bool = True
 ) -> dict[str, float]:
@@ -396,7 +402,7 @@ def main(argv: list[str]) -> int:
     try:
         config.check()
         start = time.monotonic()
-        net = OxxNetwork(config.hidden, config.foresight)
+        net = new_network(config)
         init = None
         if config.init is not None:
             weights, told = load_checkpoint(config.init)
