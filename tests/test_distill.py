@@ -139,6 +139,7 @@ def _options(config: dict[str, Any], folder: Path) -> dict[str, Any]:
     return {**values, "run_dir": folder}
 
 
+@pytest.mark.slow
 def test_the_search_of_a_policy_teaches_too(tmp_path: Path) -> None:
     arguments = ["--run-dir", str(tmp_path), "--teacher", "quick", "--init", "quick"]
     arguments += ["--decisions", "300", "--part", "300", "--determinisations", "1"]

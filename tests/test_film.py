@@ -138,6 +138,7 @@ def test_replay_draws_the_end_or_a_round_as_svg(replay, file, tmp_path):
         assert any(head in (word or "") for word in words(out.read_text("utf-8")))
 
 
+@pytest.mark.slow
 def test_replay_draws_one_game_of_a_file_as_gif(replay, file, tmp_path):
     Image = pytest.importorskip("PIL.Image")
     path = file(*recorded(2, games=2))

@@ -145,7 +145,10 @@ def expected_slots(view: View) -> Any:
 
 
 @pytest.mark.parametrize("rules", RULES)
-@pytest.mark.parametrize("players", [2, 3, 6, 10])
+@pytest.mark.parametrize(
+    "players",
+    [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 10],
+)
 def test_foresight_is_what_counting_by_hand_gives(rules: str, players: int) -> None:
     rng = np.random.default_rng(players)
     deck = cards.random_deck("three-color", np.random.default_rng(players))

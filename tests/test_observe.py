@@ -36,7 +36,7 @@ def random_views(players: int, rules: str, deck: Any = "balanced", seed: int = 0
 
 
 @pytest.mark.parametrize("rules", RULE_SETS)
-@pytest.mark.parametrize("players", [2, 5, 10])
+@pytest.mark.parametrize("players", [2, pytest.param(5, marks=pytest.mark.slow), 10])
 def test_the_pieces_say_what_the_view_says(players: int, rules: str) -> None:
     for view in random_views(players, rules)[::7]:
         told = observe.pieces(observe.observe(view))

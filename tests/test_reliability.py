@@ -19,6 +19,7 @@ from oxx_env.files import open_whole, remove_unfinished
 from reliability import counts, covered, endure, fuzz, kill, mutants, verify
 
 
+@pytest.mark.slow
 def test_a_unit_of_random_games_is_equal_and_repeats() -> None:
     kinds = {verify.play_unit(0, number).kind for number in (0, 4)}
     assert kinds == {"mono", "heavy"}

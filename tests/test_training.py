@@ -688,6 +688,7 @@ def test_an_unknown_checkpoint_names_the_shipped_ones() -> None:
         load_checkpoint("nonesuch")
 
 
+@pytest.mark.slow
 def test_the_policy_bot_plays_the_best_legal_action_of_its_network(checkpoint: Path) -> None:
     bot = make_policy(str(checkpoint), {})
     net = network()
@@ -858,6 +859,7 @@ def test_a_wrong_option_is_explained_and_leaves_nothing(
     assert not folder.exists()
 
 
+@pytest.mark.slow
 def test_the_command_tells_a_wrong_option_without_a_traceback() -> None:
     done = train("--preset", "nonesuch")
     assert done.returncode == 2

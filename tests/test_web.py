@@ -1247,6 +1247,7 @@ def ask(url, token="", body=None):
         return json.load(answer)
 
 
+@pytest.mark.slow
 def test_the_server_listens_on_this_machine_alone_and_ctrl_c_ends_it(tmp_path):
     command = [sys.executable, "-m", "oxx_env", "serve", "--port", "0", "--folder", str(tmp_path)]
     with subprocess.Popen(
