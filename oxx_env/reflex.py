@@ -2,7 +2,7 @@
 
 The foresight has done most of the thinking: it says what each choice makes, now and next. So little
 is left to learn that one small network per kind of choice (a card to play, a row to place it on),
-with 2,000 weights, plays nearly as well as one of sets that costs ten times as much. A
+with 1,762 weights, plays nearly as well as one of sets that costs ten times as much. A
 choice is told its own foresight, how it stands to the other choices (their mean and their best),
 a few facts of the card and the row, and how far the game is. It sees what a network of sets sees,
 `foresight.encode_input`, mostly with few unseen cards looked at.

@@ -92,6 +92,15 @@ def wait_until(ready: Callable[[], bool], process: subprocess.Popen[bytes]) -> N
         time.sleep(0.01)
 
 
+def seconds_to_end(begun: Callable[[], bool], process: subprocess.Popen[bytes], err: Path) -> float:
+    """How long a process, which must end well, goes on after it has begun."""
+    wait_until(begun, process)
+    began = time.monotonic()
+    if process.wait():
+        raise RuntimeError(err.read_text())
+    return time.monotonic() - began
+
+
 # --- training -----------------------------------------------------------------------------------
 
 
@@ -167,11 +176,8 @@ def kill_training(work: Path, kills: int, rng: random.Random) -> Table:
     undisturbed = work / "undisturbed"
     for folder in (work / "warm", undisturbed):  # the first may compile: it is no measure of time
         process = start(train_command(*TRAIN, "--workers", 1, "--run-dir", folder), out, err)
-        wait_until(lambda: b"run folder" in err.read_bytes(), process)
-        began = time.monotonic()
-        if process.wait():
-            raise RuntimeError(err.read_text())
-    lasts, expected = time.monotonic() - began, weights_of(undisturbed)
+        lasts = seconds_to_end(lambda: b"run folder" in err.read_bytes(), process, err)
+    expected = weights_of(undisturbed)
     number, fresh = 0, True
     folder = work / "run-0"
     while table.kills < kills:
@@ -248,11 +254,8 @@ def kill_arena(work: Path, kills: int, rng: random.Random, workers: int) -> Tabl
     out, err, log = work / "out", work / "err", work / f"arena-{workers}.log"
     for whole in (work / f"warm-{workers}.log", work / f"undisturbed-{workers}.log"):
         process = start(arena_command("--workers", workers, "--log", whole), out, err)
-        wait_until(whole.exists, process)  # as below: from then on
-        began = time.monotonic()
-        if process.wait():
-            raise RuntimeError(err.read_text())
-    lasts, expected = time.monotonic() - began, result_of(out)
+        lasts = seconds_to_end(whole.exists, process, err)
+    expected = result_of(out)
     fresh = True
     while table.kills < kills:
         before, _ = look_at_log(log)
