@@ -30,11 +30,13 @@ DOORS := deck position position_json record checkpoint_folder arena_log tracked_
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
 
+# Each process begins with one half, so that what a module prepares is mostly prepared once; the
+# notebooks, each one long test, come first.
 test: lint $(BROWSER) $(DOCS)
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 $(if $(wildcard notebooks/*.ipynb),--nbmake tests notebooks)
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal $(if $(wildcard notebooks/*.ipynb),--nbmake notebooks tests)
 
 test-fast: lint
-	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 -m "not slow"
+	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 verify: $(STAMP)
 	$(BIN)/python -m reliability.verify --games 1000000 --workers 2

@@ -51,9 +51,9 @@ class Option:
 def advise(view: View, spec: str, rng: np.random.Generator) -> list[Option]:
     """Every legal action with what is expected of it, and the choice of the bot `spec`.
 
-    A bot with an `evaluate` of its own (Monte Carlo) is asked for both; for any other one `mc:1000`
-    tells the expectations. Raises ValueError where the seat has nothing to decide, or for a bot
-    that needs to see hidden cards.
+    A bot with an `evaluate` of its own (Monte Carlo, search) is asked for both; for any other one
+    `mc:1000` tells the expectations. Raises ValueError where the seat has nothing to decide, or
+    for a bot that needs to see hidden cards.
     """
     bot: Any = bots.make(spec)
     if getattr(bot, "needs_state", False):

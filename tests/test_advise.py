@@ -133,6 +133,14 @@ def test_where_choice_and_figures_need_not_agree_this_is_said(oxx_advise, bot, t
     assert ("The choice is" in out) == bool(told)
 
 
+def test_who_names_no_bot_asks_search_with_the_champion(oxx_advise):
+    code, out, _ = oxx_advise(CARD, "--json")
+    told = json.loads(out)
+    assert code == 0 and told["bot"] == "search:champion:200"
+    assert out == oxx_advise(CARD, "--json", "--bot", "search:champion:200")[1]
+    assert out != oxx_advise(CARD, "--json", "--bot", "search:champion:2")[1]
+
+
 def test_the_positions_in_the_help_can_be_pasted(oxx_advise):
     described = cli.load_command("advise").__doc__
     positions = [line.strip() for line in described.splitlines() if "| rows" in line]

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oxx_env.commands import OK, Report, UserError
+from oxx_env.commands import ADVISER, OK, Report, UserError
 
 if TYPE_CHECKING:
     from oxx_env.advice import Option
@@ -31,14 +31,14 @@ class Run(Report):
     """
 
     example: ClassVar[str] = (
-        'oxx advise "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88" --bot mc:1000'
+        'oxx advise "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88" --bot mc:1000:value=win'
     )
     names_bots: ClassVar[bool] = True
 
     position: str
     """The position in quotes; or the path of a file with it, or - to read it from the input. The
     JSON of view.to_dict() will do as well."""
-    bot: str = "mc:1000"
+    bot: str = ADVISER
     """The bot that is asked."""
     deck: str = ""
     """The deck, a shipped name or the path of a CSV; empty: the one the position names, else

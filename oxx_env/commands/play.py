@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from oxx_env.commands import OK, Command, UserError
+from oxx_env.commands import ADVISER, OK, Command, UserError
 
 if TYPE_CHECKING:
     from oxx_env.bots import Bot
@@ -49,7 +49,7 @@ class Run(Command):
     """Your seat, from 0."""
     match: int = 1
     """Games of the match, points added up."""
-    hint: str = "mc:200"
+    hint: str = ADVISER
     """The bot that gives hints."""
     save: str = ""
     """Add the finished games to this file as records (JSON lines)."""

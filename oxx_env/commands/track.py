@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from oxx_env.commands import OK, Report, UserError
+from oxx_env.commands import ADVISER, OK, Report, UserError
 
 if TYPE_CHECKING:
     from oxx_env.terminal import Terminal
@@ -47,7 +47,7 @@ class Run(Report):
     """The deck: a shipped name or the path of a CSV."""
     seat: int = 0
     """Your seat, from 0."""
-    bot: str = "mc:1000"
+    bot: str = ADVISER
     """The bot that gives advice."""
     record: str = ""
     """When the game is over, add its record to this file (not in positive, where cards stay hidden
