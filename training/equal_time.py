@@ -96,10 +96,10 @@ def measure(options: Options) -> Rows:
     kept = rows_of(options)
     for bot, against, spec, other, players, ms in line_ups(options):
         name = f"{players} players, {ms:g} ms, {bot} among {against}"
-        if name in kept.done:
+        games = options.games[0 if ms <= 5 else 1]
+        if name in kept.done and kept.done[name]["games"] >= games:  # fewer were a trial
             continue
         print(f"{name} ...", file=sys.stderr, flush=True)
-        games = options.games[0 if ms <= 5 else 1]
         result = arena.play(
             [spec, other], players, games=games, seed=options.seed, workers=options.workers
         )

@@ -520,9 +520,8 @@ class PolicySearch:
         """As many deals as fit; at least one for actions that were never tried, if there is any
         time at all."""
         game = views[0]
-        kind = tuple(
-            int(n) for n in (game["players"], game["hand_sizes"][view.seat], game["phase"])
-        )
+        size = game["hand_sizes"][view.seat]
+        kind = tuple(int(n) for n in (game["players"], game["rules"], size, game["phase"], on))
         width = alive.bit_count()
         first = not self._tally[:, DEALS].any()
         while True:
