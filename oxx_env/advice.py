@@ -18,7 +18,6 @@ from typing import Any
 import numpy as np
 
 from oxx_env import bots
-from oxx_env.bots.monte_carlo import TO_THE_END
 from oxx_env.rules import FIRST_ROW, PASS
 from oxx_env.views import View
 
@@ -51,8 +50,9 @@ class Option:
 def advise(view: View, spec: str, rng: np.random.Generator) -> list[Option]:
     """Every legal action with what is expected of it, and the choice of the bot `spec`.
 
-    A bot with an `evaluate` of its own (Monte Carlo, search) is asked for both; for any other one
-    `mc:1000` tells the expectations. Raises ValueError where the seat has nothing to decide, or
+    A bot with an `evaluate` of its own (Monte Carlo, search) is asked for both, all actions on the
+    same deals; in a close case search may play otherwise, since it halves as it goes. For any other
+    bot `mc:1000` tells the expectations. Raises ValueError where the seat has nothing to decide, or
     for a bot that needs to see hidden cards.
     """
     bot: Any = bots.make(spec)
@@ -86,11 +86,9 @@ def basis(spec: str) -> str:
     bot: Any = bots.make(spec)
     if not hasattr(bot, "evaluate"):
         return f"The choice is that of {spec}; the figures are from {EVALUATOR}."
-    rounds = getattr(bot, "rounds", TO_THE_END)  # of Monte Carlo's play-outs
-    if rounds == TO_THE_END:
+    if not bot.outlook:
         return ""
-    ahead = "this round" if rounds == 1 else f"{rounds} rounds ahead"
-    return f"The choice is by the outlook {ahead}, the figures are for the end of the game."
+    return f"The choice is by {bot.outlook}, the figures are for the end of the game."
 
 
 def _card(view: View, action: int) -> int:

@@ -52,7 +52,15 @@ _LAST_WAIT = 5.0  # seconds for a pool whose workers were ended
 
 @dataclass(frozen=True)
 class Setup:
-    """All that decides the outcome of a block, beside its number and line-ups."""
+    """All that decides the outcome of a block, beside its number and line-ups.
+
+    mode     what plays (`arena`, `league`, ...), told in a log so that others are not mixed in
+    specs    the entries, specifications or bots
+    players  seats at the table, 2 to 10
+    rules    rule set; deck: name, path, cards, or a function that draws one for each deal
+    seed     of deals and bots, 0 or more
+    match    games of a match
+    """
 
     mode: str
     specs: tuple[Spec, ...]
@@ -83,7 +91,7 @@ class Setup:
             "format": "oxx-arena/1",
             "mode": self.mode,
             "specs": self.names,
-            "weights": [_checksum(spec) for spec in self.specs],
+            "weights": [weights_checksum(spec) for spec in self.specs],
             "players": self.players,
             "rules": self.rules,
             "deck": {"name": cards.deck_name(self.deck), "sha256": digest},
@@ -97,10 +105,12 @@ class Setup:
 class Block:
     """What came of one deal.
 
+    number     of the deal, from 0
     lineups    L line-ups [L, P], each played with all R = P rotations
     points     [L, R, P] rulebook points of the match, by line-up position, not by seat
     seconds    thinking time by entry of `Setup.specs`
     decisions  and the decisions it was spent on
+    wall       seconds that the whole block took; not kept in a log
     """
 
     number: int
@@ -121,8 +131,9 @@ class Block:
         return json.dumps(data) + "\n"
 
 
-def _checksum(spec: Spec) -> str | None:
-    """Of a network's weights: under the same name another one may lie there when a log resumes."""
+def weights_checksum(spec: Spec) -> str | None:
+    """SHA-256 of the weights of a bot that has any, else None: under the same name other ones may
+    lie there when something that is kept goes on."""
     weights = getattr(make(spec) if isinstance(spec, str) else spec, "weights", None)
     return None if weights is None else hashlib.sha256(np.asarray(weights).tobytes()).hexdigest()
 
@@ -401,7 +412,16 @@ def run_blocks(
 ) -> tuple[list[Block], bool, bool]:
     """Play `blocks` blocks, or until `narrow` says that those played are enough.
 
-    Returns the blocks in order, whether a bot cheats, and whether Ctrl-C cut it short.
+    source    number of a block -> its line-ups
+    blocks    how many (None: only `narrow` ends it)
+    workers   processes, 1: this one
+    log       file of finished blocks: read, and gone on with
+    progress  called with the games done and those wanted, if that is known
+    narrow    asked now and then with the blocks so far
+
+    Returns the blocks in order, whether a bot cheats, and whether Ctrl-C cut it short. Raises
+    ValueError for a wrong option or a log of something else, OSError for one that cannot be used;
+    KeyboardInterrupt where no block was finished.
     """
     _check_count("workers", workers, 1)
     crew = Crew(setup, int(workers))

@@ -49,6 +49,7 @@ CONTEXT = 1 + len(CONTEXT_AT)  # and the table size
 SLOT_IN = _SLOT + len(CARD_FACTS) + 1 + 2 * _SLOT + CONTEXT
 OPTION_IN = _OPTION + len(PAIR_FACTS) + len(ROW_FACTS) + 2 * _OPTION + len(PLACED_FACTS) + CONTEXT
 
+assert SLOT_IN % 6 == OPTION_IN % 6 == 0, "`_layer` reads six inputs at a time"
 
 LAYERS = stacked(
     (

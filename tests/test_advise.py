@@ -123,6 +123,7 @@ def test_a_file_in_another_encoding_is_named_and_a_mark_of_utf_8_is_fine(oxx_adv
     [
         ("mc:20", "by the outlook 4 rounds ahead, the figures are for the end"),
         ("mc:20:horizon=1", "by the outlook this round,"),
+        ("search:quick:2", "by the points to the end of the hand and the policy's opinion, the"),
         ("greedy", "The choice is that of greedy; the figures are from mc:1000."),
         ("mc:20:value=win", ""),  # compares what is shown
     ],

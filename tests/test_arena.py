@@ -348,6 +348,13 @@ def test_a_log_of_other_weights_under_the_same_name_is_refused(tmp_path: Path) -
         arena.play([bot], players=2, games=4, log=path)
 
 
+def test_search_is_told_apart_by_both_of_its_networks() -> None:
+    both = {blocks.weights_checksum(spec) for spec in ("search:quick:2", "search:apprentice:2")}
+    policies = {blocks.weights_checksum(spec) for spec in ("policy:quick", "policy:apprentice")}
+    assert None not in both and len(both | policies) == 4
+    assert blocks.weights_checksum("search:quick:8") in both
+
+
 def test_a_file_that_is_no_log_is_left_alone(tmp_path: Path) -> None:
     path = tmp_path / "diary"
     for content in ("dear diary\n", "{}", '{"format": "oxx-game/1"}\n'):

@@ -85,6 +85,7 @@ def test_parts_on_disk_are_used_again_and_never_for_other_options(tmp_path: Path
     first = load_part(small, 0)
     second = load_part(small, 0)
     assert first.games.tobytes() == second.games.tobytes()
+    assert first.seconds == second.seconds > 0  # a later sitting knows how long it took
     with pytest.raises(ValueError, match="made with other options"):
         load_part(dataclasses.replace(small, horizon=3), 0)
 

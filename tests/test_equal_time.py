@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import re
 import shutil
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -67,6 +69,11 @@ def test_finished_rows_are_not_played_again(
     assert len(played) == 1
     kept = json.loads((tmp_path / "rows.json").read_text())["rows"]
     assert kept["2 players, 5 ms, greedy among random"]["games"] == 20
+    equal_time.measure(replace(options, games=(40, 20)))  # the 20 were a trial
+    equal_time.measure(options)
+    kept = json.loads((tmp_path / "rows.json").read_text())["rows"]
+    assert len(played) == 2
+    assert kept["2 players, 5 ms, greedy among random"]["games"] == 40
 
 
 def test_the_table_and_plot_go_between_the_marks(tmp_path: Path) -> None:
@@ -123,12 +130,44 @@ def test_regret_is_told_and_goes_on_where_it_was(
     assert regret.main(arguments) == 0
     first = capsys.readouterr().out
     assert "| all | 40 |" in first and "it plays" in first and "seat" in first
+    assert set(re.findall(r"row (\d)", first)) <= set("01234")  # as everywhere else
     kept = (tmp_path / "regret.json").read_text()
     assert regret.main([*arguments, "greedy"]) == 0  # one more agent: values stay
     again = json.loads((tmp_path / "regret.json").read_text())
     before = json.loads(kept)["rows"]["0"]
     assert again["rows"]["0"]["first"] == before["first"]
     assert set(again["rows"]["0"]["choices"]) == {"policy:quick", "greedy"}
+    again["rows"]["0"]["choices"]["policy:quick"] = [0] * 40  # by other weights
+    again["rows"]["0"]["weights"]["policy:quick"] = "0"
+    (tmp_path / "regret.json").write_text(json.dumps(again))
+    assert regret.main(arguments) == 0
+    assert capsys.readouterr().out.endswith(first)
+
+
+def test_decisions_of_one_game_count_together() -> None:
+    values = np.random.default_rng(0).normal(size=400)
+    alone = regret.half_width(values, np.arange(400))
+    assert alone == pytest.approx(1.96 * values.std(ddof=1) / 20)
+    twice = regret.half_width(np.repeat(values, 2), np.repeat(np.arange(400), 2))
+    assert twice == pytest.approx(alone)  # the same decision a second time tells nothing
+
+
+@pytest.mark.parametrize(
+    ("arguments", "what"),
+    [
+        (["--players", "11"], "11 players: the game is for 2 to 10"),
+        (["--players", "1"], "1 players: the game is for 2 to 10"),
+        (["--players"], "--players: at least one"),
+        (["--agents"], "--agents: at least one"),
+        (["--deals", "0"], "--positions and --deals are at least 1"),
+        (["--seed", "-1"], "--seed is at least 0"),
+    ],
+)
+def test_what_cannot_be_judged_ends_with_2(
+    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+) -> None:
+    assert regret.main(arguments) == 2
+    assert what in capsys.readouterr().err
 
 
 def test_luck_in_the_first_half_is_no_regret() -> None:

@@ -242,6 +242,14 @@ def test_a_wrong_specification_says_what_is_wrong(
         make(spec)
 
 
+def test_a_batch_is_searched_by_deals_not_by_the_clock() -> None:
+    search = PolicySearch("quick", "1ms")
+    games, who, values = engine.new_games([0], DECKS, 2), np.zeros(1, engine.PENDING), np.zeros(0)
+    for function in (search.values, search.even_values):
+        with pytest.raises(ValueError, match="by a number of deals"):
+            function(games, DECKS, who, values)
+
+
 @pytest.mark.slow
 def test_search_beats_the_policy_that_guides_it() -> None:
     """Six deals an action make the weakest shipped policy clearly stronger."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env.checkpoint import checksum
+from oxx_env.checkpoint import checksum, load_checkpoint
 from training import ablate, evaluate, strength
 
 
@@ -48,6 +49,21 @@ def test_finished_rows_are_not_played_again(tmp_path: Path, capsys: Any) -> None
     told = capsys.readouterr()
     assert told.out.count("0.750 (0.700 to 0.800)") == len(rows)
     assert "..." not in told.err  # said of a row that is played
+
+
+def test_a_new_card_keeps_the_sections_of_others() -> None:
+    facts = {**load_checkpoint("quick")[1], "preset": "quick"}
+    old = evaluate.model_card(facts, "old table").replace(
+        "## Limits", "## With time to think\n\nmore\n\n## Limits"
+    )
+    card = evaluate.model_card(facts, "new table", name="mine")
+    new = evaluate.with_sections_of(old, card)
+    assert new.startswith("# Policy `mine`") and "policy:mine" in new
+    assert "new table" in new and "old table" not in new
+    assert re.findall("^## .*", new, re.MULTILINE) == [
+        "## Strength", "## With time to think", "## Limits"
+    ]  # fmt: skip
+    assert evaluate.with_sections_of(new, card) == new
 
 
 @pytest.mark.parametrize(

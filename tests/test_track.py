@@ -290,6 +290,31 @@ def test_a_whole_game_is_followed_with_advice_at_each_decision(oxx_track):
     assert out.count(": takes row ") == taken
 
 
+def test_the_record_of_a_game_is_added_once(oxx_track, tmp_path):
+    _, tracker = follow(3, "base", 1, seed=3)
+    lines = [
+        str(value) if kind == "row" else " ".join(map(str, value))
+        for kind, value in tracker.entries
+    ]
+    kept = tmp_path / "kept.jsonl"
+    oxx_track(lines, "--players", 3, "--seat", 1, "--bot", "greedy")
+    code, _, err = oxx_track([], "--record", kept)
+    assert code == 0 and "record added" in err
+    assert [records.replay(r).record for r in records.read_records(kept)] == [tracker.record()]
+    before = kept.read_bytes()
+    code, _, err = oxx_track([], "--record", kept)
+    assert code == 0 and "already" in err
+    assert kept.read_bytes() == before
+
+
+def test_what_the_file_says_decides_whether_there_can_be_a_record(oxx_track, tmp_path):
+    kept = tmp_path / "kept.jsonl"
+    oxx_track(BEGIN, "--rules", "positive", "--bot", "greedy")
+    code, _, err = oxx_track([], "--record", kept)
+    assert code == 2 and "in positive, cards stay hidden" in err
+    assert not kept.exists()
+
+
 def test_the_same_command_goes_on_where_it_was_left(oxx_track):
     oxx_track([*BEGIN, "q"], "--players", 3, "--bot", "mc:5")
     code, out, _ = oxx_track(["3 1 2"], "--bot", "mc:5")

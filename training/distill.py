@@ -34,6 +34,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oxx_env import cards
+from oxx_env.bots import policy_search
 from oxx_env.bots.monte_carlo import mc_values
 from oxx_env.bots.policy_search import PolicySearch
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
@@ -58,6 +59,7 @@ from oxx_env.rules import (
     GAME,
     MAX_PLAYERS,
     MIN_PLAYERS,
+    POSITIVE,
     RULE_SETS,
 )
 from training.config import ABOVE_0, check_ranges, check_types, check_width
@@ -89,7 +91,7 @@ RANGES: dict[str, tuple[float, float]] = {
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Generate decisions of Monte Carlo search and imitate them."""
+    """Generate decisions of search, Monte Carlo or guided by a policy, and imitate them."""
 
     run_dir: Path = Path("runs/warm")
     """Folder of data and checkpoint; parts that are there already are used."""
@@ -160,16 +162,19 @@ class Data:
     decks   DECK [D]
     seats   uint8 [N]
     values  float32 [N, ACTIONS], relative points after the horizon; -inf where illegal
+    seconds it took to make them
     """
 
     games: NDArray[np.void]
     decks: NDArray[np.void]
     seats: NDArray[np.uint8]
     values: NDArray[np.float32]
+    seconds: float = 0.0
 
 
 def generate(config: Config, number: int) -> Data:
     """One part of the data set; the same for any number of cores."""
+    start = time.monotonic()
     rng = np.random.default_rng([config.seed, 2, number])
     table = (
         [
@@ -237,6 +242,7 @@ def generate(config: Config, number: int) -> Data:
         decks,
         np.concatenate([k.seats for k in kept])[:cut],
         np.concatenate([k.values for k in kept])[:cut],
+        time.monotonic() - start,
     )
 
 
@@ -267,7 +273,9 @@ def in_parts_by_game(function: Any, who: NDArray[np.void]) -> None:
 def load_part(config: Config, number: int, kind: str = "part") -> Data:
     """A part from the run folder; made and written if it is not there."""
     path = config.run_dir / "data" / f"{kind}-{number:04d}.npz"
-    taught = [] if config.teacher == "mc" else [config.teacher, checksum(config.teacher)]
+    taught: list[Any] = []
+    if config.teacher != "mc":
+        taught = [config.teacher, checksum(config.teacher), policy_search.identity()]
     wanted = json.dumps(
         [*taught, config.seed, config.part, config.determinisations, config.horizon, config.players,
          config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
@@ -276,7 +284,8 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
         try:
             with np.load(path, allow_pickle=False) as file:
                 made = str(file["options"])
-                data = Data(file["games"], file["decks"], file["seats"], file["values"])
+                seconds = float(file["seconds"])
+                data = Data(file["games"], file["decks"], file["seats"], file["values"], seconds)
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
         if made != wanted:
@@ -292,6 +301,7 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
             decks=data.decks,
             seats=data.seats,
             values=data.values,
+            seconds=np.array(data.seconds),
             options=np.array(wanted),
         )
     temporary.replace(path)
@@ -326,7 +336,7 @@ def targets(
     rows = np.arange(n)
     own = points[rows, data.seats]
     relative = own - (points.sum(axis=1) - own) / (players - 1)
-    relative = np.where(data.games["rules"] & 2, relative, -relative)
+    relative = np.where(data.games["rules"] & POSITIVE, relative, -relative)
     value = (best[:, 0] - relative) * np.float32(reward_scale)
     return observations, policy.astype(np.float32), value.astype(np.float32)
 
@@ -401,7 +411,6 @@ def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
     try:
         config.check()
-        start = time.monotonic()
         net = new_network(config)
         init = None
         if config.init is not None:
@@ -419,7 +428,9 @@ def main(argv: list[str]) -> int:
         parts = [
             load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
         ]
+        start = time.monotonic()
         figures = imitate(net, config, parts, held)
+        seconds = time.monotonic() - start + sum(data.seconds for data in [held, *parts])
         by = "by imitating Monte Carlo search"
         if config.teacher != "mc":
             by = f"by imitating search guided by the policy with SHA-256 {checksum(config.teacher)}"
@@ -428,7 +439,7 @@ def main(argv: list[str]) -> int:
             "by": by,
             "seed": config.seed,
             "decisions": config.decisions,
-            "seconds": round(time.monotonic() - start, 1),
+            "seconds": round(seconds, 1),  # of all sittings
             "init": init,
             "players": list(config.players),
             "rules": list(config.rules),

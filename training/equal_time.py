@@ -123,13 +123,7 @@ def rows_of(options: Options) -> Rows:
     key = {
         "checkpoint": checksum(options.checkpoint),
         "seed": options.seed,
-        "player": checksum(policy_search.PLAYER),  # another search makes another file necessary
-        "opinion": [
-            policy_search.PRIOR_DEALS,
-            policy_search.CARD_POINTS,
-            policy_search.ROW_POINTS,
-            policy_search.UNLIKELY,
-        ],
+        **policy_search.identity(),  # another search makes another file necessary
     }
     return Rows(options.out, key, FIELDS)
 

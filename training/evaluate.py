@@ -7,6 +7,7 @@ deals) and prints win share and mean points with 95 % intervals.
 from __future__ import annotations
 
 import json
+import re
 import subprocess
 import sys
 from collections.abc import Sequence
@@ -107,15 +108,18 @@ def model_card(
     facts: dict[str, Any],
     strength: str | None,
     command: str = "python training/evaluate.py PATH",
+    name: str | None = None,
 ) -> str:
     """The checkpoint's README.
 
     strength  its table as Markdown; None: it was not measured yet
     command   what repeats the table
+    name      under which it is shipped; None: it is not
     """
+    where = name or "PATH"
     start = "nothing" if facts["init"] is None else f"the checkpoint with SHA-256 {facts['init']}"
     lines = [
-        f"# Policy `{facts['preset']}`",
+        f"# Policy `{name or facts['preset']}`",
         "",
         "Plays 6 nimmt! Baron Oxx: chooses the card, and the row where there is a choice, by one",
         "forward pass of a small network that scores every (card, row) pair by shared weights.",
@@ -127,7 +131,8 @@ def model_card(
         f"- made by `{facts['command']}`",
         f"- sources: commit {facts['commit'] or 'unknown'}",
         "",
-        "`oxx play --bots policy:PATH` plays against it. `oxx_env.bots.make('policy:PATH')` loads",
+        f"`oxx play --bots policy:{where}` plays against it."
+        f" `oxx_env.bots.make('policy:{where}')` loads",
         "it, which runs no code from this folder and needs no torch.",
         "",
     ]
@@ -141,6 +146,15 @@ def model_card(
         "",
     ]
     return "\n".join(lines)
+
+
+def with_sections_of(old: str, card: str) -> str:
+    """A new card, with those sections of the old one that it lacks before its last section."""
+    here = re.split(r"^(?=## )", card, flags=re.MULTILINE)
+    headings = {part.splitlines()[0] for part in here}
+    there = re.split(r"^(?=## )", old, flags=re.MULTILINE)[1:]
+    here[-1:-1] = [part for part in there if part.splitlines()[0] not in headings]
+    return "".join(here)
 
 
 def commit() -> str | None:

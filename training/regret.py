@@ -26,14 +26,25 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oxx_env import bots
+from oxx_env.blocks import weights_checksum
+from oxx_env.bots import policy_search
 from oxx_env.bots.policy_search import PolicySearch
 from oxx_env.checkpoint import checksum, load_checkpoint
-from oxx_env.engine import PENDING, masks, new_games, pending, rule_flags, stack_decks, step
+from oxx_env.engine import (
+    PENDING,
+    check_players,
+    masks,
+    new_games,
+    pending,
+    rule_flags,
+    stack_decks,
+    step,
+)
 from oxx_env.files import replace_between
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.notation import to_text
-from oxx_env.rules import ACTIONS, CARD_PHASE, MAX_PLAYERS, RULE_SETS
+from oxx_env.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
 from oxx_env.views import View
 from training.rows import Rows
 
@@ -68,42 +79,74 @@ class Options:
     write: Path | None = None
     """Also write the result into strength.md of this folder, between its marks."""
 
+    def check(self) -> None:
+        """Raise ValueError for what cannot be measured."""
+        for name in ("agents", "players"):
+            if not getattr(self, name):
+                raise ValueError(f"--{name}: at least one is needed")
+        for players in self.players:
+            check_players(players)
+        if self.positions < 1 or self.deals < 1 or self.worst < 0:
+            raise ValueError("--positions and --deals are at least 1, --worst at least 0")
+        if self.seed < 0:
+            raise ValueError(f"--seed is at least 0, not {self.seed}")
 
-def sample(options: Options) -> tuple[NDArray[np.void], NDArray[np.void], NDArray[np.uint8]]:
-    """Positions GAME [N], DECKS [1], and the seats that decide [N]; the options say which."""
+
+@dataclass(frozen=True)
+class Sample:
+    """Positions from whole games.
+
+    games   GAME [N], resting at a decision
+    decks   DECKS [1]
+    seats   uint8 [N], who decides
+    origin  int64 [N], the game that the position is from
+    """
+
+    games: NDArray[np.void]
+    decks: NDArray[np.void]
+    seats: NDArray[np.uint8]
+    origin: NDArray[np.int64]
+
+
+def sample(options: Options) -> Sample:
+    """The positions that the options say."""
     rng = np.random.default_rng([options.seed, 5])
     weights, _ = load_checkpoint(options.checkpoint)
     decks = stack_decks([options.deck])
     kinds = [(p, rule_flags(r)) for p in options.players for r in RULE_SETS]
     each = -(-options.positions // len(kinds))
-    found, seats = [], []
-    for players, flags in kinds:
-        count = 64
+    found, seats, origin = [], [], []
+    count = 64  # games of a kind
+    for kind, (players, flags) in enumerate(kinds):
         games = new_games(rng.integers(0, 2**53, count), decks, players, flags)
         who = np.zeros(count * MAX_PLAYERS, PENDING)
         legal = np.zeros((len(who), ACTIONS), np.int8)
-        kept: list[tuple[Any, Any]] = []
+        kept: list[tuple[Any, Any, Any]] = []
         while n := int(pending(games, who)):
             seen = np.empty((n, INPUT), np.float32)
             encode_inputs(games, decks, who, n, seen)
             logits, _ = score(weights, seen)
             masks(games, decks, who, n, legal)
             actions = np.where(legal[:n] > 0, logits, -np.inf).argmax(axis=1)
-            kept += [(games[who["game"][i]].copy(), who["seat"][i]) for i in range(n)]
+            at = who["game"]
+            kept += [(games[at[i]].copy(), who["seat"][i], int(at[i])) for i in range(n)]
             step(games, decks, who, n, actions, False)
         for index in rng.choice(len(kept), each, replace=len(kept) < each):
             found.append(kept[index][0])
             seats.append(kept[index][1])
+            origin.append(kind * count + kept[index][2])
     order = rng.permutation(len(found))[: options.positions]
     games = np.array(found, games.dtype)[order]
-    return games, decks, np.array(seats, np.uint8)[order]
+    return Sample(games, decks, np.array(seats, np.uint8)[order], np.array(origin)[order])
 
 
-def measure(options: Options) -> tuple[Any, Any, Rows]:
-    """Positions, seats, and what was found about each: values and choices, in parts."""
-    games, decks, seats = sample(options)
+def measure(options: Options) -> tuple[Sample, Rows]:
+    """Positions, and what was found about each: values and choices, in parts."""
+    drawn = sample(options)
+    games, decks, seats = drawn.games, drawn.decks, drawn.seats
     key = {
         "checkpoint": checksum(options.checkpoint),
+        **policy_search.identity(),
         "seed": options.seed,
         "positions": options.positions,
         "deals": options.deals,
@@ -113,12 +156,19 @@ def measure(options: Options) -> tuple[Any, Any, Rows]:
     kept = Rows(options.out, key, FIELDS)
     deep = PolicySearch(options.checkpoint, str(options.deals))
     thinkers = {spec: bots.make(spec) for spec in options.agents}
+    weights = {spec: weights_checksum(spec) for spec in options.agents}
     starts = range(0, len(games), PART)
     for start in tqdm(starts, unit="part", disable=not sys.stderr.isatty()):
         name, part = f"{start}", slice(start, min(start + PART, len(games)))
         row = kept.done.get(name) or _values(deep, games[part], decks, seats[part], options, start)
-        missing = [spec for spec in thinkers if spec not in row["choices"]]
+        made = row.setdefault("weights", {})  # by which weights a network's choices were made
+        missing = [
+            spec
+            for spec in thinkers
+            if spec not in row["choices"] or made.get(spec) != weights[spec]
+        ]
         for spec in missing:
+            made[spec] = weights[spec]
             row["choices"][spec] = [
                 int(
                     thinkers[spec].act(
@@ -130,7 +180,7 @@ def measure(options: Options) -> tuple[Any, Any, Rows]:
             ]
         if missing or name not in kept.done:
             kept.add(name, row)
-    return games, seats, kept
+    return drawn, kept
 
 
 def _values(
@@ -186,8 +236,22 @@ def judge(options: Options, kept: Rows) -> Judged:
     return Judged(regret, halves.mean(axis=0), choices)
 
 
-def report(options: Options, games: Any, seats: Any, found: Judged) -> str:
+def half_width(values: NDArray[np.float64], origin: NDArray[np.int64]) -> float:
+    """Half of the 95 % interval of a mean, where values of one game belong together.
+
+    values, origin  [N]: what was found, and the game that it is from
+    """
+    _, group = np.unique(origin, return_inverse=True)
+    sums = np.bincount(group, values - values.mean())
+    if len(sums) < 2:
+        return float("nan")
+    variance = (sums**2).sum() * len(sums) / (len(sums) - 1)
+    return 1.96 * float(variance**0.5) / len(values)
+
+
+def report(options: Options, drawn: Sample, found: Judged) -> str:
     """Markdown: regret by phase, table size and rule set, then the worst positions."""
+    games, decks, seats = drawn.games, drawn.decks, drawn.seats
     groups: list[tuple[str, Callable[[], Any]]] = [
         ("all", lambda: np.ones(len(games), bool)),
         ("cards", lambda: games["phase"] == CARD_PHASE),
@@ -211,12 +275,11 @@ def report(options: Options, games: Any, seats: Any, found: Judged) -> str:
         cells = []
         for spec in options.agents:
             regret = found.regret[spec][mask]
-            half = 1.96 * float(regret.std()) / count**0.5
+            half = half_width(regret, drawn.origin[mask])
             cells.append(f"{regret.mean():.3f} ± {half:.3f}")
         lines.append(f"| {name} | {count:,} | {' | '.join(cells)} |")
     first = options.agents[0]
     lines += ["", f"Where `{first}` loses most (mean of both halves, relative points):", ""]
-    decks = stack_decks([options.deck])
     rows = np.arange(len(games))
     loss = np.nanmax(found.values, axis=1) - found.values[rows, found.choices[first]]
     for k in np.argsort(-loss, kind="stable")[: options.worst]:
@@ -228,8 +291,10 @@ def report(options: Options, games: Any, seats: Any, found: Judged) -> str:
 
 
 def _named(view: View, action: int) -> str:
-    """An action as people say it."""
-    return f"card {view.hand[action]}" if action < 4 else f"row {action - 3}"
+    """An action as `oxx advise` says it."""
+    if action < FIRST_ROW:
+        return f"card {view.hand[action]}"
+    return f"row {action - FIRST_ROW}"
 
 
 def write(folder: Path, text: str) -> None:
@@ -240,12 +305,9 @@ def write(folder: Path, text: str) -> None:
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
     try:
-        if not options.agents:
-            raise ValueError("--agents: at least one is needed")
-        if options.positions < 1 or options.deals < 1 or options.worst < 0:
-            raise ValueError("--positions and --deals are at least 1, --worst at least 0")
-        games, seats, kept = measure(options)
-        text = report(options, games, seats, judge(options, kept))
+        options.check()
+        drawn, kept = measure(options)
+        text = report(options, drawn, judge(options, kept))
         if options.write is not None:
             write(options.write, text)
     except (ValueError, OSError) as error:

@@ -25,10 +25,16 @@ import tyro
 from numpy.typing import NDArray
 
 from oxx_env import arena, cards
-from oxx_env.checkpoint import checksum, find_checkpoint, load_checkpoint, write_atomically
+from oxx_env.checkpoint import (
+    SHIPPED,
+    checksum,
+    find_checkpoint,
+    load_checkpoint,
+    write_atomically,
+)
 from oxx_env.rules import RULE_SETS, deck_cards
 from training.config import config_of
-from training.evaluate import entry, model_card, table
+from training.evaluate import entry, model_card, table, with_sections_of
 from training.rows import Rows
 from training.selfplay import Collector
 
@@ -191,8 +197,12 @@ def main(argv: list[str]) -> int:
                 f"python training/strength.py {folder.name} --seed {options.seed}"
                 f" --share {options.share:g}"
             )
-            card = model_card(config, report(results), command)
-            write_atomically(folder / "README.md", card.encode())
+            name = folder.name if folder.parent == SHIPPED else None
+            card = model_card(config, report(results), command, name)
+            place = folder / "README.md"
+            if place.exists():
+                card = with_sections_of(place.read_text(encoding="utf-8"), card)
+            write_atomically(place, card.encode())
         print(report(results))
     except (ValueError, OSError) as error:
         print(f"strength.py: {error}", file=sys.stderr)

@@ -312,6 +312,9 @@ class MonteCarlo:
                 f"{self.spec!r}: horizon is a number of rounds from 1, or end, not {horizon!r}"
             )
         self.rounds = TO_THE_END if horizon == "end" else int(horizon)
+        ahead = "this round" if self.rounds == 1 else f"{self.rounds} rounds ahead"
+        # What the choice rests on, where that is not the end of the game.
+        self.outlook = "" if self.rounds == TO_THE_END else f"the outlook {ahead}"
         if self.seconds:
             _warm_up()
 

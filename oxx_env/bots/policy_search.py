@@ -1,16 +1,18 @@
 """`search:PATH:64`, `search:PATH:5ms`: a policy and search together.
 
 What the seat cannot know is dealt anew, as in `monte_carlo`; then each candidate is played and the
-rest of the hand is played out. Four things make it stronger than flat Monte Carlo:
+rest of the hand is played out. Three things make it stronger than flat Monte Carlo:
 
-- the others' cards of the running round are drawn from a policy, given *their* view of the deal;
-- everybody goes on by a policy as well, each seat from its own view. A tiny network that imitates
-  the champion (`swift`, see `reflex`) does that: it costs a tenth of the champion's time;
+- the others' cards of the running round are drawn by their probability in a policy, given *their*
+  view of the deal, and everybody goes on by that policy, each seat from its own view. It is a tiny
+  network that imitates the champion (`swift`, see `reflex`) in a tenth of the champion's time;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: what the policy thinks very unlikely is not tried, the worse
   half of the rest is given up again and again (sequential halving), and what the policy thinks of
   an action counts like some deals.
+
+A set of actions is an integer here: bit a is set if action a belongs to it.
 """
 
 from __future__ import annotations
@@ -35,7 +37,7 @@ from oxx_env.bots.monte_carlo import (
     relative_points,
     victory_share,
 )
-from oxx_env.checkpoint import load_checkpoint, load_reflex
+from oxx_env.checkpoint import checksum, load_checkpoint, load_reflex
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
@@ -64,13 +66,20 @@ PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many de
 # Points by which the policy thinks a card or a row worse that is 1/e as likely. All three numbers
 # are where 12 to 48 deals cost least in `base` (docs/experiments.md).
 CARD_POINTS, ROW_POINTS = 1.0, 0.4
-UNLIKELY = 3.0  # beside two, actions less than e^-3 times as likely as the best are not tried
+UNLIKELY = 3.0  # less than e^-3 times as likely as the best is not tried; two always are
 
 # What is kept about each action, tally float64 [ACTIONS, TALLIES].
 DEALS, RELATIVE, OPINION, POINTS, WINS = range(5)
 TALLIES = 5
 
 _11 = np.uint64(11)
+
+
+def identity(player: str = PLAYER) -> dict[str, Any]:
+    """What search is made of beside the policy that guides it, for files of results that are only
+    gone on with if it is the same: the checksum of who plays out, the weights of an opinion."""
+    opinion = [PRIOR_DEALS, CARD_POINTS, ROW_POINTS, UNLIKELY]
+    return {"player": checksum(player), "opinion": opinion}
 
 
 def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
@@ -99,7 +108,11 @@ def tools() -> tuple[Any, ...]:
 
 @kernel
 def network_action(game, deck, seat, network, sample):
-    """The network's action for a seat that decides: the best, or one by its probability."""
+    """The network's action for a seat that decides: the best, or one by its probability.
+
+    network  from `seated`
+    sample   draw it, with the game's own stream?
+    """
     weights, sight, obs, work, logits, probabilities = network
     legal = legal_actions(game, deck, seat)
     encode_input(game, deck, seat, sight, obs)
@@ -113,7 +126,10 @@ def network_action(game, deck, seat, network, sample):
 
 @kernel
 def pick_for_others(game, deck, seat, network, sample, picks):
-    """Card phase: every seat but one (-1: every seat) picks a card, none seeing another's."""
+    """Card phase: every seat but one (-1: every seat) picks a card, none seeing another's.
+
+    picks  scratch, int64 [MAX_PLAYERS]
+    """
     for other in range(np.int64(game["players"])):
         picks[other] = PASS
         if other == seat:
@@ -136,7 +152,10 @@ def run_on(game, deck):
 
 @kernel
 def play_on(game, deck, until, network, picks):
-    """Everybody by the network, until so many rounds of the game are finished."""
+    """Everybody by the network's best actions, until `until` rounds of the game are finished.
+
+    picks  scratch, int64 [MAX_PLAYERS]
+    """
     while game["phase"] != OVER and np.int64(game["round"]) < until:
         if game["phase"] == CARD_PHASE:
             pick_for_others(game, deck, -1, network, False, picks)
@@ -164,7 +183,12 @@ def opinion_scale(view):
 
 @kernel
 def begin(view, deck, seat, guide, tally):
-    """Clear the tally and ask the policy. Returns the legal actions (a set)."""
+    """Clear the tally and ask the policy. Returns the legal actions (a set).
+
+    guide  from `guided`
+    tally  float64 [ACTIONS, TALLIES]; OPINION is then how many points the policy thinks an action
+           worse than its favourite, 0 or below
+    """
     weights, hidden, sight, obs, layers, logits, probabilities = guide
     legal = legal_actions(view, deck, seat)
     encode_input(view, deck, seat, sight, obs)
@@ -187,7 +211,9 @@ def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
     view    GAME record with its hidden cards blanked; its stream is the only one used
     rounds  by the network, the running one included; then `greedy` to the end of the hand
     on      play on to the end of the game, for the tallies POINTS and WINS?
-    player  `seated`, who plays out
+    player  from `seated`, who plays out
+    memory  from `tools`
+    tally   float64 [ACTIONS, TALLIES], sums over the deals
     """
     games, unseen, picks = memory
     end = hand_end(view, seat)
@@ -298,7 +324,10 @@ def stages_of(count):
 @kernel
 def halve(view, deck, seat, n, rounds, prior, player, memory, tally):
     """Sequential halving after `begin`: about `n` deals for each legal action, the same number of
-    tries in every stage. Returns the action that is left."""
+    tries in every stage. Returns the action that is left.
+
+    prior  deals that the policy's opinion counts for; all else as in `try_deals`
+    """
     legal = legal_actions(view, deck, seat)
     tries = n * size_of(legal)
     alive = likely(view, legal, prior, tally)
@@ -389,9 +418,12 @@ class PolicySearch:
     options  `player`, the checkpoint whose network plays out (`swift`); `rounds` by it before
              `greedy` goes on to the end of the hand (4: never); `prior`, how many deals the opinion
              of the policy PATH counts for (0: nothing, and nothing is left out as unlikely)
+
+    Raises BotSpecError for a wrong budget or option, CheckpointError for a wrong network.
     """
 
     needs_state = False
+    outlook = "the points to the end of the hand and the policy's opinion"
 
     def __init__(self, path: str, budget: str, options: Mapping[str, str] | None = None) -> None:
         options = options or {}
@@ -404,6 +436,7 @@ class PolicySearch:
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
         player, told = load_reflex(options.get("player", PLAYER))
+        self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
         self._guide = guided(weights)
         self._player = seated(player, _looked_at(told))
         self._memory = tools()
@@ -469,7 +502,8 @@ class PolicySearch:
         out: NDArray[np.float64],
     ) -> None:
         """What search thinks of many decisions (PENDING) into `out` [N, ACTIONS]; see
-        `search_values`. Only with a number of deals, not with a time."""
+        `search_values`. Raises ValueError for a budget in milliseconds."""
+        self._need_deals()
         search_values(
             games, decks, who, len(who), self.deals, self.rounds, self.prior, self._guide,
             self._player, self._memory, out,
@@ -483,9 +517,14 @@ class PolicySearch:
         out: NDArray[np.float64],
     ) -> None:
         """Like `values`, every action on the same deals and the policy's opinion left out."""
+        self._need_deals()
         even_values(
             games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
         )
+
+    def _need_deals(self) -> None:
+        if not self.deals:
+            raise ValueError(f"{self.spec}: many decisions are searched by a number of deals (64)")
 
     def _begin(self, view: View, rng: np.random.Generator) -> tuple[NDArray[np.void], int]:
         """The view with a random stream, and the legal actions (a set)."""

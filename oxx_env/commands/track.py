@@ -60,8 +60,6 @@ class Run(Report):
         from oxx_env.terminal import Terminal
         from oxx_env.tracker import Tracker
 
-        if self.record and "positive" in self.rules:
-            raise UserError("--record: in positive, cards stay hidden to the end")
         if bots.make(self.bot).needs_state:
             raise UserError(f"--bot {self.bot} needs to see hidden cards and cannot give advice")
         if Path(self.file).exists():
@@ -70,19 +68,33 @@ class Run(Report):
         else:
             tracker = Tracker(self.players, self.rules, self.deck, self.seat)
             resumed = False
+        if self.record and "positive" in tracker.rules:
+            raise UserError("--record: in positive, cards stay hidden to the end")
         companion = Companion(tracker, self.file, self.bot, self.seed, Terminal(self.plain))
         if self.json:
             self.report(companion.data(), "")
             return OK
         tracker.save(self.file)  # a file that cannot be written: say so now
+        if self.record:
+            with open(self.record, "a", encoding="utf-8"):  # this one too
+                pass
         companion.follow(resumed)
         if self.record and tracker.expects == "over":
-            from oxx_env.records import write_record
-
-            with open(self.record, "a", encoding="utf-8") as file:
-                write_record(file, tracker.record())
-            self.note(f"record added to {self.record}")
+            self._add_record(tracker.record())
         return OK
+
+    def _add_record(self, record: dict[str, Any]) -> None:
+        """Append a finished game, if the same command did not do so before."""
+        from oxx_env.records import to_line
+
+        line = to_line(record) + "\n"
+        with open(self.record, "a+", encoding="utf-8") as file:
+            file.seek(0)
+            if line in file:
+                self.note(f"the record is in {self.record} already")
+                return
+            file.write(line)
+        self.note(f"record added to {self.record}")
 
 
 class Companion:
