@@ -123,8 +123,9 @@ def test_what_cannot_be_compared_ends_with_2(
 
 @pytest.mark.slow
 def test_regret_is_told_and_goes_on_where_it_was(
-    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
+    monkeypatch.setattr(regret, "GAMES", 4)
     arguments = ["--positions", "40", "--deals", "3", "--players", "2", "3", "--worst", "1"]
     arguments += ["--out", str(tmp_path / "regret.json"), "--agents", "policy:quick"]
     assert regret.main(arguments) == 0

@@ -985,13 +985,15 @@ def test_two_hundred_tables_at_once_stay_correct(tmp_path):
     bot = {"kind": "bot", "level": "champion"}
     app = make_app(tmp_path, seed=3)
 
-    async def play(asked, rules):
+    async def play(asked, rules, leaves):
         made = await asked.post("/api/tables", json={"rules": rules, "seats": [HUMAN, *[bot] * 3]})
         url = f"/api/tables/{made.json()['id']}"
         headers = {"Authorization": f"Bearer {made.json()['token']}"}
         state = (await asked.get(url, headers=headers)).json()
         while not state["over"]:
             if state["legal"]:
+                if leaves and state["turn"] == 9:
+                    return
                 move = {"turn": state["turn"], "action": state["legal"][-1]}
                 answer = await asked.post(f"{url}/moves", headers=headers, json=move)
                 assert answer.status_code == 200
@@ -1006,11 +1008,14 @@ def test_two_hundred_tables_at_once_stay_correct(tmp_path):
     async def play_all():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asked:
-            await asyncio.gather(*(play(asked, list(RULE_SETS)[i % 4]) for i in range(200)))
+            # Every other player leaves in the middle of the game; their tables stay.
+            plays = (play(asked, list(RULE_SETS)[i % 4], leaves=i % 8 >= 4) for i in range(200))
+            await asyncio.gather(*plays)
         await app.state.house.close()
 
     asyncio.run(play_all())
-    assert len(list((tmp_path / "games").iterdir())) == 200
+    assert len(list((tmp_path / "tables").iterdir())) == 200
+    assert len(list((tmp_path / "games").iterdir())) == 100
 
 
 # --- the coach ------------------------------------------------------------------------------------

@@ -48,6 +48,7 @@ from oxx_env.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
 from oxx_env.views import View
 from training.rows import Rows
 
+GAMES = 64  # of each table size and rule set, from which positions are taken
 PART = 100  # positions valued between two writes
 FIELDS = {"first", "second", "choices"}
 BEGIN = "<!-- regret: written by training/regret.py -->"
@@ -116,10 +117,9 @@ def sample(options: Options) -> Sample:
     kinds = [(p, rule_flags(r)) for p in options.players for r in RULE_SETS]
     each = -(-options.positions // len(kinds))
     found, seats, origin = [], [], []
-    count = 64  # games of a kind
     for kind, (players, flags) in enumerate(kinds):
-        games = new_games(rng.integers(0, 2**53, count), decks, players, flags)
-        who = np.zeros(count * MAX_PLAYERS, PENDING)
+        games = new_games(rng.integers(0, 2**53, GAMES), decks, players, flags)
+        who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
         legal = np.zeros((len(who), ACTIONS), np.int8)
         kept: list[tuple[Any, Any, Any]] = []
         while n := int(pending(games, who)):
@@ -134,7 +134,7 @@ def sample(options: Options) -> Sample:
         for index in rng.choice(len(kept), each, replace=len(kept) < each):
             found.append(kept[index][0])
             seats.append(kept[index][1])
-            origin.append(kind * count + kept[index][2])
+            origin.append(kind * GAMES + kept[index][2])
     order = rng.permutation(len(found))[: options.positions]
     games = np.array(found, games.dtype)[order]
     return Sample(games, decks, np.array(seats, np.uint8)[order], np.array(origin)[order])
