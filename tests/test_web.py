@@ -1008,7 +1008,7 @@ def test_two_hundred_tables_at_once_stay_correct(tmp_path):
     async def play_all():
         transport = httpx.ASGITransport(app)
         async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as asked:
-            # Every other player leaves in the middle of the game; their tables stay.
+            # Half of the players leave in the middle of the game; their tables stay.
             plays = (play(asked, list(RULE_SETS)[i % 4], leaves=i % 8 >= 4) for i in range(200))
             await asyncio.gather(*plays)
         await app.state.house.close()
