@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import re
 import shutil
+from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -101,23 +102,6 @@ def test_the_table_and_plot_go_between_the_marks(tmp_path: Path) -> None:
         equal_time.write(options, tmp_path)
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (["--times", "0"], "--times are from"),
-        (["--players", "11"], "--players are from"),
-        (["--games", "1", "1"], "--games are at least"),
-        (["--workers", "0"], "--workers is from"),
-        (["--checkpoint", "nobody"], "shipped ones"),
-    ],
-)
-def test_what_cannot_be_compared_ends_with_2(
-    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert equal_time.main(arguments) == 2
-    assert what in capsys.readouterr().err
-
-
 # --- regret -------------------------------------------------------------------------------------
 
 
@@ -153,24 +137,6 @@ def test_decisions_of_one_game_count_together() -> None:
     assert twice == pytest.approx(alone)  # the same decision a second time tells nothing
 
 
-@pytest.mark.parametrize(
-    ("arguments", "what"),
-    [
-        (["--players", "11"], "11 players: the game is for 2 to 10"),
-        (["--players", "1"], "1 players: the game is for 2 to 10"),
-        (["--players"], "--players: at least one"),
-        (["--agents"], "--agents: at least one"),
-        (["--deals", "0"], "--positions and --deals are at least 1"),
-        (["--seed", "-1"], "--seed is at least 0"),
-    ],
-)
-def test_what_cannot_be_judged_ends_with_2(
-    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
-) -> None:
-    assert regret.main(arguments) == 2
-    assert what in capsys.readouterr().err
-
-
 def test_luck_in_the_first_half_is_no_regret() -> None:
     """An agent that plays what the first half says is best has a regret of zero."""
     kept = Rows(Path("nowhere.json"), {}, set())
@@ -201,16 +167,33 @@ def test_a_tiny_network_imitates_a_policy_and_is_told_apart(
     assert 0 < told["kl"] < 2
 
 
+# --- options ------------------------------------------------------------------------------------
+
+
 @pytest.mark.parametrize(
-    ("arguments", "what"),
+    ("main", "arguments", "what"),
     [
-        (["--policy", "nobody"], "shipped ones"),
-        (["--epochs", "0"], "epochs is at least 1"),
-        (["--unseen", "0"], "unseen is from 1"),
+        (equal_time.main, ["--times", "0"], "--times are from"),
+        (equal_time.main, ["--players", "11"], "--players are from"),
+        (equal_time.main, ["--games", "1", "1"], "--games are at least"),
+        (equal_time.main, ["--workers", "0"], "--workers is from"),
+        (equal_time.main, ["--checkpoint", "nobody"], "shipped ones"),
+        (regret.main, ["--players", "11"], "11 players: the game is for 2 to 10"),
+        (regret.main, ["--players", "1"], "1 players: the game is for 2 to 10"),
+        (regret.main, ["--players"], "--players: at least one"),
+        (regret.main, ["--agents"], "--agents: at least one"),
+        (regret.main, ["--deals", "0"], "--positions and --deals are at least 1"),
+        (regret.main, ["--seed", "-1"], "--seed is at least 0"),
+        (imitate.main, ["--policy", "nobody"], "shipped ones"),
+        (imitate.main, ["--epochs", "0"], "epochs is at least 1"),
+        (imitate.main, ["--unseen", "0"], "unseen is from 1"),
     ],
 )
-def test_what_cannot_be_imitated_ends_with_2(
-    arguments: list[str], what: str, capsys: pytest.CaptureFixture[str]
+def test_a_wrong_option_ends_with_2(
+    main: Callable[[list[str]], int],
+    arguments: list[str],
+    what: str,
+    capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert imitate.main(arguments) == 2
+    assert main(arguments) == 2
     assert what in capsys.readouterr().err

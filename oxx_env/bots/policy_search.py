@@ -75,11 +75,11 @@ TALLIES = 5
 _11 = np.uint64(11)
 
 
-def identity(player: str = PLAYER) -> dict[str, Any]:
+def identity() -> dict[str, Any]:
     """What search is made of beside the policy that guides it, for files of results that are only
     gone on with if it is the same: the checksum of who plays out, the weights of an opinion."""
     opinion = [PRIOR_DEALS, CARD_POINTS, ROW_POINTS, UNLIKELY]
-    return {"player": checksum(player), "opinion": opinion}
+    return {"player": checksum(PLAYER), "opinion": opinion}
 
 
 def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
