@@ -10,6 +10,7 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import re
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -30,7 +31,12 @@ from oxx_env.rules import ACTIONS
 FORMAT, REFLEX_FORMAT = "oxx-policy/1", "oxx-reflex/1"
 WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "README.md"
 MAX_BYTES = 5 << 20  # of the weights
-SHIPPED = Path(__file__).parents[1] / "checkpoints"
+_PACKAGED = Path(__file__).parent / "checkpoints"
+# An installed package holds them; a checkout, also one installed to be edited, has them beside it.
+SHIPPED = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[1] / "checkpoints"
+# The network that search plays out with where nobody names another. What lies under this name
+# never changes, so that a policy may name it for good; a better one gets the next number.
+PLAY_OUT = "swift-1"
 
 
 class CheckpointError(ValueError):
@@ -46,9 +52,11 @@ def save_checkpoint(
 ) -> Path:
     """Write a checkpoint folder, each file atomically, the config (with the checksum) last.
 
-    `config` is what is known about the training; the format's own keys are added.
+    `config` is what is known about the training; the format's own keys are added. Its key
+    `play_out` names the policy's play-out network (see `load_play_out`), by default today's.
     """
-    shape = {"format": FORMAT, "architecture": {"hidden": hidden}}
+    play_out = {"checkpoint": PLAY_OUT, "sha256": checksum(PLAY_OUT)}
+    shape = {"format": FORMAT, "architecture": {"hidden": hidden}, "play_out": play_out}
     return _save(folder, weights, layers(hidden), {**shape, **config}, card)
 
 
@@ -116,6 +124,35 @@ def load_reflex(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict
     return _weights(folder / WEIGHTS, data, reflex.LAYERS), config
 
 
+def load_play_out(policy: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """`load_reflex` for the network that search plays out with when this policy guides it.
+
+    The policy's config names it: `"play_out": {"checkpoint": NAME, "sha256": of its weights}`. NAME
+    is a folder in the policy's own, or a shipped network. A policy without the key has `PLAY_OUT`.
+    Raises CheckpointError where the checksum is another one.
+    """
+    folder = find_checkpoint(policy)
+    told = _read_config(folder / CONFIG).get("play_out")
+    if told is None:
+        return load_reflex(PLAY_OUT)
+    named = told if isinstance(told, dict) else {}
+    name, sha256 = named.get("checkpoint"), named.get("sha256")
+    if not (isinstance(name, str) and _is_name(name) and isinstance(sha256, str)):
+        raise CheckpointError(
+            f"{folder / CONFIG}: play_out should be an object of `checkpoint`, the name of a"
+            " shipped network for play-outs or of a folder beside this file, and `sha256`, the"
+            f" checksum of its weights, not {_short(repr(told))}"
+        )
+    own = folder / name
+    weights, config = load_reflex(own if own.is_dir() else name)
+    if config["sha256"] != sha256:
+        raise CheckpointError(
+            f"{folder / CONFIG}: the play-out network {name!r} has the SHA-256 {config['sha256']}"
+            f" here, not {_short(sha256)} as this policy wants"
+        )
+    return weights, config
+
+
 def _read_checkpoint(
     spec: str | os.PathLike[str], format_: str
 ) -> tuple[Path, dict[str, Any], bytes]:
@@ -147,16 +184,25 @@ def _read_checkpoint(
 
 
 def find_checkpoint(spec: str | os.PathLike[str]) -> Path:
-    """The folder of a checkpoint given as path or shipped name."""
-    path = Path(spec)
-    shipped = SHIPPED / str(spec)
-    with suppress(OSError):  # a name too long for a file
+    """The folder of a checkpoint given as path or shipped name.
+
+    A shipped name means the same wherever a program is started: a folder that happens to be called
+    so is written with a slash, `./champion`.
+    """
+    with suppress(OSError, ValueError):  # a name too long for a file, a zero byte
+        name, path = os.fspath(spec), Path(spec)
+        shipped = _is_name(name) and (SHIPPED / name / CONFIG).is_file()
+        if shipped and (isinstance(spec, str) or not path.is_dir()):
+            return SHIPPED / name
         if path.is_dir():
             return path
-        if path.name == str(spec) and shipped.is_dir():
-            return shipped
     names = ", ".join(sorted(p.parent.name for p in SHIPPED.glob(f"*/{CONFIG}"))) or "none"
     raise CheckpointError(f"there is no checkpoint folder {_short(spec)!r}; shipped ones: {names}")
+
+
+def _is_name(text: str) -> bool:
+    """Is it the name of a folder, and no path?"""
+    return re.fullmatch(r"[\w-][\w.-]{0,99}", text) is not None
 
 
 def _short(spec: str | os.PathLike[str], limit: int = 200) -> str:

@@ -491,6 +491,7 @@ def checkpoint_folder(spoil: dict[str, Any]) -> str:
     try:
         vector, _ = checkpoint.load_checkpoint(path)
         bots.make(f"policy:{path}")
+        bots.make(f"search:{path}:1")  # by the play-out network that the policy names
     except checkpoint.CheckpointError as error:
         short(error)
         return REFUSED

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
+import shutil
 import time
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -15,7 +18,17 @@ from oxx_env.bots import BotSpecError, make
 from oxx_env.bots import policy_search as ps
 from oxx_env.bots.monte_carlo import look
 from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import CheckpointError, load_reflex
+from oxx_env.checkpoint import (
+    PLAY_OUT,
+    CheckpointError,
+    checksum,
+    find_checkpoint,
+    load_checkpoint,
+    load_play_out,
+    load_reflex,
+    save_checkpoint,
+    save_reflex,
+)
 from oxx_env.rules import ACTIONS, CARD_PHASE, OVER, PASS, ROW_PHASE, RULE_SETS
 from oxx_env.views import View
 
@@ -255,3 +268,106 @@ def test_search_beats_the_policy_that_guides_it() -> None:
     """Six deals an action make the weakest shipped policy clearly stronger."""
     found = play(["search:apprentice:6", "policy:apprentice"], players=2, games=200, seed=1)
     assert found.bots[0].ci95[0] > 0.5
+
+
+# --- fixed yardsticks, and who plays out --------------------------------------------------------
+
+CHAMPION_1 = "79a1e654709662c7047570b3f48928f60074e1fa767f94699f2b6937288a1444"
+SWIFT_1 = "119ed39939b6cd55adcba687ec81eeec78b4cb42fa4568dca92f26b9c851773e"
+
+
+def test_the_first_champion_and_its_play_out_network_never_change() -> None:
+    _, config = load_checkpoint("champion-1")
+    assert config["sha256"] == checksum("champion-1") == CHAMPION_1
+    assert config["play_out"] == {"checkpoint": "swift-1", "sha256": SWIFT_1}
+    assert load_play_out("champion-1")[1]["sha256"] == checksum("swift-1") == SWIFT_1
+
+
+def test_what_plays_out_by_default_lies_under_a_name_that_never_changes() -> None:
+    assert PLAY_OUT.startswith("swift-") and checksum(PLAY_OUT) == checksum("swift")
+
+
+@pytest.mark.parametrize("spec", ["policy:{}", "search:{}:4"])
+def test_the_first_champion_plays_as_the_champion_that_it_is(spec: str) -> None:
+    if checksum("champion") != CHAMPION_1:
+        pytest.skip("there is a better champion")
+    first, best = (
+        play([spec.format(name), "greedy"], players=2, games=6, seed=3)
+        for name in ("champion-1", "champion")
+    )
+    assert [entry.mean_points for entry in first.bots] == [e.mean_points for e in best.bots]
+    bots: list[Any] = [make(spec.format(name)) for name in ("champion-1", "champion")]
+    for view, _ in positions(4, "color", 1, 5):
+        one, other = (bot.act(view, np.random.default_rng(5)) for bot in bots)
+        assert one == other
+
+
+@pytest.fixture
+def own(tmp_path: Path) -> Path:
+    """A policy of one's own, which names its own play-out network."""
+    folder = tmp_path / "own"
+    shutil.copytree(find_checkpoint("quick"), folder)
+    save_reflex(folder / "mine", -load_reflex("swift-1")[0], {}, "")
+    tell(folder, {"checkpoint": "mine", "sha256": checksum(folder / "mine")})
+    return folder
+
+
+def tell(folder: Path, play_out: Any) -> None:
+    config = json.loads((folder / "config.json").read_text())
+    (folder / "config.json").write_text(json.dumps({**config, "play_out": play_out}))
+
+
+def test_search_plays_out_by_the_network_that_its_policy_names(own: Path) -> None:
+    np.testing.assert_array_equal(load_play_out(own)[0], -load_reflex("swift-1")[0])
+    bot: Any = make(f"search:{own}:2")
+    swift: Any = make(f"search:{own}:2:player=swift-1")
+    assert len(bot.weights) == len(swift.weights) and (bot.weights != swift.weights).any()
+    assert ps.identity(str(own))["player"] == checksum(own / "mine")
+    assert ps.identity("quick")["player"] == SWIFT_1
+
+
+def test_a_policy_that_names_no_play_out_network_has_the_default_one(own: Path) -> None:
+    tell(own, None)
+    np.testing.assert_array_equal(load_play_out(own)[0], load_reflex(PLAY_OUT)[0])
+
+
+def test_a_saved_policy_names_the_default_play_out_network(tmp_path: Path) -> None:
+    weights, config = load_checkpoint("quick")
+    save_checkpoint(tmp_path / "new", weights, config["architecture"]["hidden"], {}, "")
+    told = load_checkpoint(tmp_path / "new")[1]["play_out"]
+    assert told == {"checkpoint": PLAY_OUT, "sha256": checksum(PLAY_OUT)}
+
+
+@pytest.mark.parametrize(
+    ("told", "message"),
+    [
+        (
+            {"checkpoint": "swift-1", "sha256": "0" * 64},
+            "'swift-1' has the SHA-256 119ed.* not 000",
+        ),
+        ({"checkpoint": "swift-9", "sha256": SWIFT_1}, "no checkpoint folder 'swift-9'"),
+        ({"checkpoint": "champion", "sha256": CHAMPION_1}, "not a network for play-outs"),
+        ({"checkpoint": "../own/mine", "sha256": SWIFT_1}, "play_out should be an object of"),
+        ({"checkpoint": "/", "sha256": SWIFT_1}, "play_out should be an object of"),
+        ({"checkpoint": "swift-1"}, "play_out should be an object of"),
+        ("swift-1", "play_out should be an object of"),
+    ],
+)
+def test_another_play_out_network_than_the_policy_names_is_refused(
+    own: Path, told: Any, message: str
+) -> None:
+    tell(own, told)
+    with pytest.raises(CheckpointError, match=message):
+        make(f"search:{own}:2")
+    make(f"policy:{own}")  # plays nothing out
+
+
+def test_a_shipped_name_means_the_same_in_every_folder(
+    own: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.chdir(own.parent)
+    shutil.copytree(own, "champion-1")
+    assert checksum("champion-1") == CHAMPION_1
+    assert checksum("./champion-1") == checksum(Path("champion-1")) == checksum("quick")
+    with pytest.raises(CheckpointError, match="no checkpoint folder"):
+        load_checkpoint("champion\0")

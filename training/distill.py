@@ -275,7 +275,7 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
     path = config.run_dir / "data" / f"{kind}-{number:04d}.npz"
     taught: list[Any] = []
     if config.teacher != "mc":
-        taught = [config.teacher, checksum(config.teacher), policy_search.identity()]
+        taught = [config.teacher, checksum(config.teacher), policy_search.identity(config.teacher)]
     wanted = json.dumps(
         [*taught, config.seed, config.part, config.determinisations, config.horizon, config.players,
          config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]

@@ -123,7 +123,8 @@ def rows_of(options: Options) -> Rows:
     key = {
         "checkpoint": checksum(options.checkpoint),
         "seed": options.seed,
-        **policy_search.identity(),  # another search makes another file necessary
+        # Another search makes another file necessary.
+        **policy_search.identity(options.checkpoint),
     }
     return Rows(options.out, key, FIELDS)
 

@@ -146,7 +146,7 @@ def measure(options: Options) -> tuple[Sample, Rows]:
     games, decks, seats = drawn.games, drawn.decks, drawn.seats
     key = {
         "checkpoint": checksum(options.checkpoint),
-        **policy_search.identity(),
+        **policy_search.identity(options.checkpoint),
         "seed": options.seed,
         "positions": options.positions,
         "deals": options.deals,

@@ -112,7 +112,7 @@ BOTS: dict[str, Kind] = {
         "make_search",
         ("path", "budget"),
         {
-            "player": "checkpoint whose network plays out (swift)",
+            "player": "checkpoint whose network plays out (the one that PATH names)",
             "rounds": "rounds it plays out before greedy goes on",
             "prior": "how many deals the policy's opinion counts for",
         },

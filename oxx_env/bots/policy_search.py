@@ -5,7 +5,8 @@ rest of the hand is played out. Three things make it stronger than flat Monte Ca
 
 - the others' cards of the running round are drawn by their probability in a policy, given *their*
   view of the deal, and everybody goes on by that policy, each seat from its own view. It is a tiny
-  network that imitates the champion (`swift`, see `reflex`) in a tenth of the champion's time;
+  network that imitates the champion (`swift-1`, see `reflex`) in a tenth of the champion's time;
+  the guiding policy's `config.json` names it;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: what the policy thinks very unlikely is not tried, the worse
@@ -37,7 +38,7 @@ from oxx_env.bots.monte_carlo import (
     relative_points,
     victory_share,
 )
-from oxx_env.checkpoint import checksum, load_checkpoint, load_reflex
+from oxx_env.checkpoint import load_checkpoint, load_play_out, load_reflex
 from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.foresight import INPUT, encode_input, scratch
 from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
@@ -60,7 +61,6 @@ from oxx_env.rules import (
 )
 from oxx_env.views import View
 
-PLAYER = "swift"  # whose network plays out
 UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
 PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals
 # Points by which the policy thinks a card or a row worse that is 1/e as likely. All three numbers
@@ -75,11 +75,12 @@ TALLIES = 5
 _11 = np.uint64(11)
 
 
-def identity() -> dict[str, Any]:
-    """What search is made of beside the policy that guides it, for files of results that are only
-    gone on with if it is the same: the checksum of who plays out, the weights of an opinion."""
+def identity(policy: str) -> dict[str, Any]:
+    """What search is made of beside the weights of the policy that guides it, for files of results
+    that are only gone on with if it is the same: the checksum of the network that plays out, the
+    weights of an opinion."""
     opinion = [PRIOR_DEALS, CARD_POINTS, ROW_POINTS, UNLIKELY]
-    return {"player": checksum(PLAYER), "opinion": opinion}
+    return {"player": load_play_out(policy)[1]["sha256"], "opinion": opinion}
 
 
 def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
@@ -415,9 +416,10 @@ def _try_deals(views, decks, seat, n, alive, rounds, on, player, memory, tally):
 class PolicySearch:
     """`search:PATH:N`: about N deals for each legal action; or `search:PATH:5ms`, as many as fit.
 
-    options  `player`, the checkpoint whose network plays out (`swift`); `rounds` by it before
-             `greedy` goes on to the end of the hand (4: never); `prior`, how many deals the opinion
-             of the policy PATH counts for (0: nothing, and nothing is left out as unlikely)
+    options  `player`, the checkpoint whose network plays out (the one that the policy PATH names);
+             `rounds` by it before `greedy` goes on to the end of the hand (4: never); `prior`, how
+             many deals the opinion of the policy PATH counts for (0: nothing, and nothing is left
+             out as unlikely)
 
     Raises BotSpecError for a wrong budget or option, CheckpointError for a wrong network.
     """
@@ -435,7 +437,8 @@ class PolicySearch:
             raise BotSpecError(f"{self.spec!r}: prior is a number of deals from 0, not {prior!r}")
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
-        player, told = load_reflex(options.get("player", PLAYER))
+        named = options.get("player")
+        player, told = load_play_out(path) if named is None else load_reflex(named)
         self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
         self._guide = guided(weights)
         self._player = seated(player, _looked_at(told))
