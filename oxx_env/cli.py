@@ -123,7 +123,7 @@ def _run_command(name: str, arguments: list[str]) -> int:
         )
     except SystemExit as stop:  # help was printed, or an option does not exist
         return stop.code if isinstance(stop.code, int) else UNUSABLE
-    if command.seed < 0:
+    if command.seed is not None and command.seed < 0:
         raise UserError(f"--seed {command.seed}: should be 0 or more")
     return command.run()
 

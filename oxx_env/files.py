@@ -14,14 +14,19 @@ _BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_whole`
 
 
 @contextlib.contextmanager
-def open_whole(path: str | os.PathLike[str], mode: str = "w") -> Iterator[IO[Any]]:
+def open_whole(
+    path: str | os.PathLike[str], mode: str = "w", private: bool = False
+) -> Iterator[IO[Any]]:
     """A file to write that appears at `path` when all is written; until then the old one stays.
 
-    `mode` is `w`, text in UTF-8, or `wb`. What is no regular file (a device such as /dev/null, a
-    pipe, a link) is never replaced, but written to as it stands. Raises OSError, naming `path`.
+    `mode` is `w`, text in UTF-8, or `wb`. A `private` file is its owner's alone to read. What is no
+    regular file (a device such as /dev/null, a pipe, a link) is never replaced, but written to as
+    it stands. Raises OSError, naming `path`.
     """
     path = Path(path)
     form: dict[str, Any] = {} if "b" in mode else {"encoding": "utf-8", "newline": "\n"}
+    if private:
+        form["opener"] = lambda name, flags: os.open(name, flags, 0o600)
     if path.is_symlink() or (path.exists() and not path.is_file()):
         with open(path, mode, **form) as file:
             yield file

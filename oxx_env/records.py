@@ -162,10 +162,13 @@ def write_record(file: IO[str], record: dict[str, Any]) -> None:
     file.write(to_line(record) + "\n")
 
 
-def write_records(path: str | os.PathLike[str], records: Iterable[dict[str, Any]]) -> int:
-    """Write records as JSON lines and return how many; the file appears whole or not at all."""
+def write_records(
+    path: str | os.PathLike[str], records: Iterable[dict[str, Any]], private: bool = False
+) -> int:
+    """Write records as JSON lines and return how many; the file appears whole or not at all, for
+    its owner alone if it is `private`."""
     count = 0
-    with open_whole(path) as file:
+    with open_whole(path, private=private) as file:
         for record in records:
             write_record(file, record)
             count += 1

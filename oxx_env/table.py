@@ -47,6 +47,7 @@ from oxx_env.views import View, clone
 
 MAX_GAMES = 1000  # of one match
 MAX_SEED = 2**64 - 2
+Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 
 
 @kernel
@@ -111,7 +112,8 @@ class Table:
         self._fixed_deck = None if callable(deck) else deck_record(cards.load_deck(deck))
         self.games = np.zeros(1, GAME)  # GAME [1]
         self.decks = np.zeros(1, DECK) if self._fixed_deck is None else self._fixed_deck  # DECK [1]
-        self._begin(None)
+        self._deals: Deals | None = None
+        self._begin({})
 
     # --- dealing ---
 
@@ -144,22 +146,29 @@ class Table:
         game["players"], game["rules"] = self.players, self.rule_flags
         game["match_games"], game["match_game"] = self.games_per_match, 1
         game["seed"] = NO_SEED if by_hand else seed
-        dealt = None
+        by_number: dict[int, dict[str, Any]] = {}
         if by_hand:
             assert draw_piles is not None and rows is not None
-            piles, row_cards = check_deal(self.players, draw_piles, rows)
-            game["piles"][: len(piles)] = piles
-            game["rows"][:, 0] = row_cards
-            game["rng"] = seed  # the match's later games are dealt from it
-            dealt = _deal_of(game)
-            engine.set_up_by_hand(games, decks)
+            deal = check_deal(self.players, draw_piles, rows)
+            by_number[1] = _lay_out(games, decks, deal, seed)
         else:
             engine.deal(games, decks)
         self.games, self.decks, self.deck = games, decks, name
-        self._begin(dealt)
+        self._begin(by_number)
 
-    def _begin(self, by_hand: dict[str, Any] | None) -> None:
+    def deal_each(self, deals: Deals) -> None:
+        """Start a match whose games are all set by hand.
+
+        `deals(game)` gives draw piles and rows, as `deal` takes them, of each game (from 1) when
+        it begins. So no game follows from another one. The same number must give the same deal.
+        """
+        draw_piles, rows = deals(1)
+        self.deal(draw_piles=draw_piles, rows=rows)
+        self._deals = deals
+
+    def _begin(self, by_hand: dict[int, dict[str, Any]]) -> None:
         """A new course from where the table stands; views of the old match keep the old one."""
+        self._deals = None
         self._course = Course(clone(self.games), self.decks, self.deck, by_hand)
 
     # --- playing ---
@@ -207,6 +216,10 @@ class Table:
         self.decisions.append((seat, int(action)))
         _act(self.games, self.decks, seat, int(action))
         _advance(self.games, self.decks)
+        number, by_hand = int(self.games[0]["match_game"]), self._course.by_hand
+        if self._deals is not None and number not in by_hand:
+            deal = check_deal(self.players, *self._deals(number))
+            by_hand[number] = _lay_out(self.games, self.decks, deal)
 
     def view(self, seat: int) -> View:
         """What the seat knows."""
@@ -254,7 +267,7 @@ class Course:
     """One match: where it began, the decisions since, and on demand what came of them.
 
     games, decks   GAME [1] at the match's first decision and DECK [1], the deck called `deck`
-    by_hand        the deal, where it was set by hand
+    by_hand        number of a game from 1 -> its deal, where that was set by hand
     decisions      (seat, action) in order; whoever acts appends to it
     noted          (first seat, actions) not yet among the decisions: who is in a hurry appends here
     """
@@ -264,11 +277,11 @@ class Course:
         games: NDArray[np.void],
         decks: NDArray[np.void],
         deck: str,
-        by_hand: dict[str, Any] | None,
+        by_hand: dict[int, dict[str, Any]],
     ) -> None:
         self.noted: list[tuple[int, bytes]] = []
         self._decisions: list[tuple[int, int]] = []
-        self._games, self._decks, self._deck, self._by_hand = games, decks, deck, by_hand
+        self._games, self._decks, self._deck, self.by_hand = games, decks, deck, by_hand
         self._walk: Walk | None = None
 
     @property
@@ -294,7 +307,7 @@ class Course:
         return walk.rounds()
 
     def _new_walk(self) -> Walk:
-        return Walk(clone(self._games), self._decks, self._deck, self._by_hand)
+        return Walk(clone(self._games), self._decks, self._deck, self.by_hand)
 
 
 class Walk:
@@ -305,10 +318,10 @@ class Walk:
         games: NDArray[np.void],
         decks: NDArray[np.void],
         deck: str,
-        by_hand: dict[str, Any] | None,
+        by_hand: dict[int, dict[str, Any]],
     ) -> None:
         self.games, self.decks, self.deck = games, decks, deck
-        self._by_hand = by_hand  # the first deal, where it was set by hand
+        self._by_hand = by_hand
         self.records: list[dict[str, Any]] = []  # finished games
         self._followed = 0
         self._begin()
@@ -342,6 +355,9 @@ class Walk:
         if game["phase"] == OVER:
             what = int(_tick(self.games, self.decks))
             if what == DEALT:
+                if deal := self._by_hand.get(int(game["match_game"])):
+                    cards_of = [n for pile in deal["draw_piles"] for n in pile], deal["rows"]
+                    _lay_out(self.games, self.decks, cards_of)
                 self._begin()
             return what
         if game["phase"] == CARD_PHASE:
@@ -376,11 +392,11 @@ class Walk:
         """Note the deal of the game that starts now."""
         game = self.games[0]
         self._rounds: list[dict[str, Any]] = []
-        self._deal = self._by_hand or {}
+        self.deal = self._by_hand.get(int(game["match_game"]), {})
         if game["seed"] != NO_SEED:
             laid_out = clone(self.games)
             _shuffle(laid_out)
-            self._deal = _deal_of(laid_out[0])
+            self.deal = _deal_of(laid_out[0])
 
     def _record(self) -> dict[str, Any]:
         game = self.games[0]
@@ -399,12 +415,30 @@ class Walk:
                 "of": int(game["match_games"]),
                 "points_before": game["match_points"][:players].tolist(),
             },
-            "draw_piles": self._deal["draw_piles"],
-            "rows": self._deal["rows"],
+            "draw_piles": self.deal["draw_piles"],
+            "rows": self.deal["rows"],
             "rounds": self.rounds(),
             "scores": points.tolist(),
             "winners": [seat for seat, rank in enumerate(ranks(points, rules)) if rank == 1],
         }
+
+
+def _lay_out(
+    games: NDArray[np.void],
+    decks: NDArray[np.void],
+    deal: tuple[list[int], list[int]],
+    rng: int = 0,
+) -> dict[str, Any]:
+    """Start the game of GAME [1] from a deal as `check_deal` returns it; the deal as told.
+
+    `rng` is where the match's later games are dealt from, unless they are set by hand too.
+    """
+    game = games[0]
+    game["seed"], game["rng"] = NO_SEED, rng
+    game["piles"][: len(deal[0])], game["rows"][:, 0] = deal
+    told = _deal_of(game)
+    engine.set_up_by_hand(games, decks)
+    return told
 
 
 def _deal_of(game: np.void) -> dict[str, Any]:

@@ -5,7 +5,6 @@ from __future__ import annotations
 
 from typing import Any
 
-from oxx_env.records import deal_of
 from oxx_env.table import Table
 
 RULES = """All choose a card in secret and reveal together. Cards are placed from the lowest number
@@ -36,7 +35,7 @@ def rules_text(rules: str) -> str:
 
 
 def events(table: Table) -> list[tuple[Any, ...]]:
-    """All that everybody saw at a table that was dealt by a seed, in order.
+    """All that everybody saw at a table, in order.
 
     `("deal", game from 1, five row cards)`, `("reveal", round from 1, cards by seat)`,
     `("place", [seat, number, row or None, numbers taken])`, `("end", record)`; the record holds
@@ -45,8 +44,7 @@ def events(table: Table) -> list[tuple[Any, ...]]:
     walk = table.walk()
     games: list[tuple[Any, Any, Any]] = [(r["rows"], r["rounds"], r) for r in walk.records]
     if len(walk.records) < int(walk.games[0]["match_game"]):
-        _, rows = deal_of(int(walk.games[0]["seed"]), table.players)
-        games.append((rows, walk.rounds(), None))
+        games.append((walk.deal["rows"], walk.rounds(), None))
     told: list[tuple[Any, ...]] = []
     for number, (rows, rounds, record) in enumerate(games, start=1):
         told.append(("deal", number, rows))

@@ -7,7 +7,10 @@ import pickle
 
 import pytest
 
+from oxx_env.records import replay
+from oxx_env.rules import NO_SEED
 from oxx_env.table import Table
+from oxx_env.telling import events
 
 
 def play(table: Table, decisions: int) -> None:
@@ -31,6 +34,28 @@ def test_a_view_keeps_its_history_whatever_comes_after(rules: str) -> None:
     table.deal(seed=2)
     play(table, 20)
     assert view.to_dict() == told
+
+
+def test_each_game_of_a_match_can_be_set_by_hand() -> None:
+    def deal(game: int) -> tuple[list[list[int]], list[int]]:
+        order = [(number * game) % 113 for number in range(1, 113) if (number * game) % 113 < 111]
+        return [order[:24], order[24:48]], order[48:53]
+
+    table = Table(2, games_per_match=3)
+    table.deal_each(deal)
+    seen = []
+    while not table.over:
+        seen.append(table.game["rows"][:, 0].tolist())
+        assert table.game["seed"] == NO_SEED
+        play(table, 1)
+    told = table.records()
+    assert [(r["draw_piles"], r["rows"]) for r in told] == [deal(1), deal(2), deal(3)]
+    assert all(r["seed"] is None and replay(r) for r in told)
+    assert all(deal(game)[1] in seen for game in (1, 2, 3))
+    assert [e[1:] for e in events(table) if e[0] == "deal"] == [(n, deal(n)[1]) for n in (1, 2, 3)]
+    table.deal(seed=1)  # the next match comes from its seed again
+    play(table, 1000)
+    assert all(r["seed"] is not None for r in table.records())
 
 
 def test_a_view_can_be_copied_and_sent_and_takes_nothing_hidden_along() -> None:

@@ -2,6 +2,7 @@
 
 import asyncio
 import contextlib
+import itertools
 import json
 import math
 import os
@@ -28,7 +29,7 @@ with warnings.catch_warnings():
 # ruff: noqa: E402
 from oxx_env import cards, cli, records, render
 from oxx_env.commands import serve
-from oxx_env.rules import RULE_SETS
+from oxx_env.rules import NO_SEED, RULE_SETS
 from oxx_env.web import coach, house, limits, rooms
 from oxx_env.web.app import MAX_BODY, make_app
 from oxx_env.web.levels import bot_of, levels
@@ -268,6 +269,75 @@ def test_who_makes_a_table_gets_a_token_for_each_seat_at_the_same_device(client)
     state = anna.state()
     assert anna.move(state, 0).status_code == 200
     assert ben.state()["picked"] is None
+
+
+def test_no_deal_of_a_table_follows_from_another_one(tmp_path):
+    kept = []
+    for folder in ("a", "b"):
+        with TestClient(make_app(tmp_path / folder), base_url="http://localhost") as client:
+            player = sit(client, HUMAN, *[GREEDY] * 8, games=2)
+            room = client.app.state.house.rooms.get(player.id)
+            while (state := player.my_turn())["match"]["game"] == 1:
+                assert room.table.game["seed"] == NO_SEED
+                player.move(state, state["legal"][0])
+            waits = player.state()
+        with TestClient(make_app(tmp_path / folder), base_url="http://localhost") as client:
+            player.client = client  # the deals of a match survive a restart
+            assert player.my_turn()["hand"] == waits["hand"]
+            player.play()
+            told = [json.loads(line) for line in player.get("/record").text.splitlines()]
+        assert [one["seed"] for one in told] == [None, None]
+        for game, one in enumerate(told, start=1):
+            records.replay(one)
+            assert (one["draw_piles"], one["rows"]) == rooms.secret_deal(room.secret, 9, game)
+        assert len(room.secret) == 32  # 256 bits
+        kept += [one["draw_piles"] for one in told]
+    assert all(one != other for one, other in itertools.combinations(kept, 2))
+
+
+def test_every_bit_of_the_secret_and_every_game_counts_in_a_deal():
+    secret = bytes(range(32))
+    near = [
+        bytes([*secret[:i], secret[i] ^ 1 << bit, *secret[i + 1 :]]) for i, bit in ((0, 0), (31, 7))
+    ]
+    deals = [rooms.secret_deal(one, 10, game) for one in (secret, *near) for game in (1, 2)]
+    assert all(one != other for one, other in itertools.combinations(deals, 2))
+    for piles, rows in deals:
+        assert len({*rows, *(n for pile in piles for n in pile)}) == 85
+    places = [piles[0].index(min(piles[0])) for piles, _ in deals]  # no order of numbers is kept
+    assert len(set(places)) > 1
+    first = [rooms.secret_deal(i.to_bytes(32, "big"), 10, 1)[0][0][0] for i in range(2200)]
+    counts = np.bincount(first, minlength=111)[1:]
+    assert counts.min() >= 5 and counts.max() <= 45  # 20 of each on average: five deviations
+
+
+def test_only_a_seed_makes_deals_that_can_be_foreseen(tmp_path):
+    def hands(folder, **seed):
+        with TestClient(make_app(tmp_path / folder, **seed), base_url="http://localhost") as client:
+            return [sit(client, HUMAN, HUMAN).state()["hand"] for _ in range(3)]
+
+    assert hands("a", seed=5) == hands("b", seed=5) != hands("c", seed=6)
+    assert hands("d") != hands("e")
+    assert serve.Run().seed is None
+
+
+@pytest.mark.skipif(os.name == "nt", reason="other rights there")
+def test_what_is_kept_is_for_the_one_who_runs_the_server_alone(tmp_path):
+    (tmp_path / "new" / "tables").mkdir(parents=True)  # as an earlier version made it
+    before = os.umask(0o022)
+    try:
+        with TestClient(make_app(tmp_path / "new"), base_url="http://localhost") as client:
+            player = sit(client, HUMAN, *[GREEDY] * 9)
+            player.play()
+            wait_for(lambda: (tmp_path / "new" / "games" / f"{player.id}.jsonl").exists())
+        make_app(tmp_path / "fresh")
+    finally:
+        os.umask(before)
+    assert (tmp_path / "fresh").stat().st_mode & 0o777 == 0o700
+    for name in ("tables", "games"):
+        assert (tmp_path / "new" / name).stat().st_mode & 0o777 == 0o700
+        for file in (tmp_path / "new" / name).iterdir():
+            assert file.stat().st_mode & 0o777 == 0o600
 
 
 def test_tokens_and_their_seats_are_not_in_the_files(client):
@@ -949,7 +1019,7 @@ def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
     whole_text = (tmp_path / "tables" / f"{broken.id}.json").read_text()
     told = json.loads(whole_text)
     moves = [json.dumps({**told, "decisions": [move]}) for move in ([99, 0], [0, 99], [0], 3)]
-    odd = [json.dumps({**told, **odd}) for odd in ({"deck": []}, {"seed": 10**99}, {"seats": [0]})]
+    odd = [json.dumps({**told, **odd}) for odd in ({"deck": []}, {"secret": "00"}, {"seats": [0]})]
     odd += [whole_text[:200], "[" * 10**5]
     for text in (
         "",

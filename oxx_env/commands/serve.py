@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import errno
-import secrets
 import socket
 import sys
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, ClassVar
+from typing import IO, ClassVar, Optional
 
 from oxx_env.commands import OK, Command, UserError
 from oxx_env.files import remove_unfinished
@@ -41,8 +40,9 @@ class Run(Command):
     """The address to listen on."""
     folder: str = "oxx-games"
     """Where tables and finished games are kept."""
-    seed: int = field(default_factory=lambda: secrets.randbelow(2**63))
-    """Seed of all deals and bots, for tests; without one, nobody can foresee a deal."""
+    seed: Optional[int] = None  # type: ignore[assignment]
+    """For tests and demonstrations only: all deals and bots follow from it, so that anybody who
+    knows it knows every hidden card. Without it each deal is secret."""
 
     def run(self) -> int:
         import uvicorn

@@ -71,7 +71,7 @@ def make_app(
     """The server as an ASGI application.
 
     folder  where tables and games are kept
-    seed    of all deals; None: drawn afresh for each table
+    seed    all deals follow from it, for tests; None: they are secret
     host    the address it will listen on: what it may be called by depends on it
     warm    compile before the first request is answered
     """

@@ -287,10 +287,10 @@ def _answers(asked: list[tuple[str, View, np.random.Generator]]) -> list[int]:
 
 
 def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:
-    from oxx_env.web.rooms import Setup, read_seats
+    from oxx_env.web.rooms import SECRET, Setup, read_seats
 
     setup = Setup.read({"rules": rules})
-    return Room("warm", setup, read_seats(seats), 0, "", 0.0)
+    return Room("warm", setup, read_seats(seats), bytes(SECRET), "", 0.0)
 
 
 def basis() -> str:

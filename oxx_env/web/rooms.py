@@ -17,6 +17,7 @@ import sys
 import time
 from collections.abc import Collection
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -25,19 +26,28 @@ import numpy as np
 from oxx_env import cards, records, telling
 from oxx_env.files import open_whole
 from oxx_env.render import DIRECTION
-from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS, NO_CARD, RULE_SETS, deck_cards
-from oxx_env.table import Table, check_seed
+from oxx_env.rules import (
+    CARDS_DEALT,
+    MAX_PLAYERS,
+    MIN_PLAYERS,
+    NO_CARD,
+    ROWS,
+    RULE_SETS,
+    deck_cards,
+)
+from oxx_env.table import Table
 from oxx_env.terminal import tell_placement
 from oxx_env.views import View
 from oxx_env.web.levels import levels
 
-FORMAT = "oxx-table/1"
+FORMAT = "oxx-table/2"
 MAX_MATCH = 20  # games of a match at a web table
 MAX_NAME = 20  # characters of a person's name
 MAX_ROOMS = 2000  # kept in memory; more stay in their files
 MAX_KEPT = 20_000  # tables in files; before there are more, old ones go
 UNPLAYED = 1.0  # days after which a table where no person has decided anything may go
 UNTOUCHED = 30.0  # days after which any other may
+SECRET = 32  # bytes that a table's deals come from
 _ID = re.compile(r"[a-z2-7]{16}")
 _DECK_NAME = re.compile(r"[\w .()-]{1,40}")
 
@@ -182,6 +192,7 @@ def _bot_seat(level: str, others: list[Seat]) -> Seat:
 class Room:
     """One match with its seats.
 
+    secret   32 bytes that all deals and all bots' chance come from, and that nobody is told
     changes  counts everything that changed; `saved` of them are kept in the file
     version  goes up each time that the seats are told of changes. It begins at the time in
              milliseconds: after a restart it is higher than all that a page knows from before
@@ -191,7 +202,7 @@ class Room:
     id: str
     setup: Setup
     seats: list[Seat]
-    seed: int
+    secret: bytes = field(repr=False)
     invite: str
     created: float
     changes: int = 0
@@ -222,7 +233,7 @@ class Room:
         shipped = setup.deck_name in cards.DECK_NAMES
         deck = setup.deck_name if shipped else np.array(setup.deck)
         table = Table(len(self.seats), setup.rules, deck, setup.games)
-        table.deal(self.seed)
+        table.deal_each(partial(secret_deal, self.secret, len(self.seats)))
         return table
 
     # --- seats ---
@@ -286,7 +297,8 @@ class Room:
 
     def generator(self, seat: int, turn: int, *what: int) -> np.random.Generator:
         """Where a bot's or (`what`) the coach's chance comes from: again the same when asked so."""
-        return np.random.default_rng([self.seed, seat, turn, *what])
+        words = " ".join(map(str, ("chance", seat, turn, *what)))
+        return np.random.default_rng(list(_derive(self.secret, words)))
 
     def move(self, seat: int, turn: int, action: int) -> None:
         """A person's decision. Raises Refused, and changes nothing, for one that is not due."""
@@ -413,7 +425,7 @@ class Room:
             "rules": setup.rules,
             "games": setup.games,
             "coach": setup.coach,
-            "seed": self.seed,
+            "secret": self.secret.hex(),
             "invite": self.invite,
             "seats": [vars(seat) for seat in self.seats],
             "decisions": self.table.decisions,
@@ -428,8 +440,10 @@ class Room:
         deck = tuple(map(tuple, told["deck"]["cards"]))
         setup = Setup(told["rules"], told["deck"]["name"], deck, told["games"], told["coach"])
         seats = [Seat(**seat) for seat in told["seats"]]
-        seed = check_seed(told["seed"])
-        room = cls(told["id"], setup, seats, seed, told["invite"], told["created"])
+        secret = bytes.fromhex(told["secret"])
+        if len(secret) != SECRET:
+            raise ValueError(f"the secret has not {SECRET} bytes")
+        room = cls(told["id"], setup, seats, secret, told["invite"], told["created"])
         for seat, action in told["decisions"]:
             room.table.act(seat, action)
         room.saved = room.changes
@@ -469,9 +483,11 @@ class Rooms:
     def __init__(self, folder: Path, seed: int | None = None) -> None:
         self.folder = folder
         self.rooms: dict[str, Room] = {}
-        self._seeds = np.random.default_rng(seed) if seed is not None else None
-        for name in ("tables", "games"):
-            (folder / name).mkdir(parents=True, exist_ok=True)
+        self._seed, self._made = seed, 0
+        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        for name in ("tables", "games"):  # they hold hidden cards, and what tokens are known by
+            (folder / name).mkdir(mode=0o700, exist_ok=True)
+            (folder / name).chmod(0o700)
         self.count = len(self._files())  # tables in files
 
     @property
@@ -489,11 +505,12 @@ class Rooms:
             raise Refused(503, f"this server keeps {self.count:,} tables, and none is old enough "
                           "to go; whoever runs it can remove some from its folder")  # fmt: skip
         self._make_room()
-        seed = secrets.randbelow(2**63)
-        if self._seeds is not None:
-            seed = int(self._seeds.integers(2**63))
+        self._made += 1
+        secret = secrets.token_bytes(SECRET)
+        if self._seed is not None:  # deals that can be foreseen
+            secret = _derive(str(self._seed).encode(), f"table {self._made}")
         name = hashlib.sha256(secrets.token_bytes(32)).digest()[:10]
-        room = Room(_base32(name), setup, seats, seed, secrets.token_urlsafe(12), time.time())
+        room = Room(_base32(name), setup, seats, secret, secrets.token_urlsafe(12), time.time())
         next(seat for seat in seats if seat.kind == "human").here = True
         tokens = {index: room.take_seat(index) for index, seat in enumerate(seats) if seat.here}
         self.rooms[room.id] = room
@@ -573,8 +590,8 @@ class Rooms:
 def write(table: Path, text: str, game: Path | None, finished: list[dict[str, Any]]) -> None:
     """Write a snapshot of a room; each file is whole, the old or the new one."""
     if game is not None:
-        records.write_records(game, finished)
-    with open_whole(table) as file:
+        records.write_records(game, finished, private=True)
+    with open_whole(table, private=True) as file:
         file.write(text)
 
 
@@ -586,6 +603,25 @@ def _is_played(path: Path) -> bool:
         return any(seat in people for seat, _ in told["decisions"])
     except (ValueError, KeyError, TypeError):
         return True
+
+
+def secret_deal(secret: bytes, players: int, game: int) -> tuple[list[list[int]], list[int]]:
+    """Draw piles and rows of a match's game (from 1).
+
+    The cards lie in the order of keyed hashes, 256 bits each: all that was ever seen of one game
+    says nothing about what is hidden in it, and nothing about another one.
+    """
+    order = sorted(
+        range(1, cards.NUMBERS + 1), key=lambda number: _derive(secret, f"deal {game} {number}")
+    )
+    each = int(CARDS_DEALT[players])
+    piles = [order[seat * each : (seat + 1) * each] for seat in range(players)]
+    return piles, order[players * each :][:ROWS]
+
+
+def _derive(secret: bytes, words: str) -> bytes:
+    """32 bytes that nobody can tell from random ones without the secret (HMAC-SHA256)."""
+    return hmac.digest(secret, words.encode(), "sha256")
 
 
 def hash_of(token: str) -> str:
