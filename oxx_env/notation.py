@@ -90,12 +90,10 @@ from oxx_env.rules import (
     put_on_row,
     see,
 )
-from oxx_env.table import MAX_GAMES
+from oxx_env.sound import MAX_GAMES, MOST_MATCH_POINTS, MOST_POINTS
 from oxx_env.views import PHASES, View
 
 SIX_HEADS = 6  # of one colour in a row (R8)
-MOST_POINTS = 10_000  # of one game, either way; no deck gives more
-MOST_MATCH_POINTS = MOST_POINTS * MAX_GAMES
 
 Path = tuple[str | int, ...]  # of a value in the JSON: ("rows", 2, 1)
 

@@ -57,7 +57,8 @@ from oxx_env.rules import (
     start_round,
     tick,
 )
-from oxx_env.table import MAX_GAMES, MAX_SEED, Table, ranks
+from oxx_env.sound import MAX_GAMES
+from oxx_env.table import MAX_SEED, Table, ranks
 
 FORMAT = "oxx-game/1"
 LETTERS = "bygrkw"  # a head of each colour, in the order of COLORS; k is black

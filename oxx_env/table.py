@@ -43,9 +43,9 @@ from oxx_env.rules import (
     shuffle,
     tick,
 )
+from oxx_env.sound import MAX_GAMES
 from oxx_env.views import View, clone
 
-MAX_GAMES = 1000  # of one match
 MAX_SEED = 2**64 - 2
 Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 

@@ -40,13 +40,14 @@ import tyro
 from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
-from oxx_env import bots, cards, checkpoint, cli, notation, records, tracker
+from oxx_env import bots, cards, checkpoint, cli, engine, notation, records, sound, tracker, views
 from oxx_env.blocks import Log, Player, Setup
 from oxx_env.envs.aec import BaronOxxAEC
 from oxx_env.envs.match import IllegalAction, ResetNeeded
 from oxx_env.envs.parallel import BaronOxxParallel
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.rules import RULE_SETS
+from oxx_env.jit import kernel
+from oxx_env.rules import CARD_PHASE, GAME, OVER, RULE_SETS
 from oxx_env.table import Table
 
 MOST_SECONDS = 2.0
@@ -330,6 +331,7 @@ def position(text: str) -> str:
     except notation.PositionError as error:
         short(error, 10_000 + 4 * len(text))  # it shows the text
         return REFUSED
+    check_dealt(view)
     again = notation.to_text(view)
     assert notation.to_text(notation.from_text(again)) == again
     return ACCEPTED
@@ -344,6 +346,7 @@ def position_json(data: bytes) -> str:
     except notation.PositionError as error:
         short(error, 10_000 + 4 * len(data))
         return REFUSED
+    check_dealt(view)
     assert notation.view_from_dict(view.to_dict()).to_dict() == view.to_dict()
     return ACCEPTED
 
@@ -685,6 +688,81 @@ def _huge(sound: bytes, shape: bytes) -> bytes:
                 data = data[:10] + header.ljust(end - 10) + data[end:]
             new.writestr(name, data)
     return out.getvalue()
+
+
+@functools.cache
+def some_games() -> tuple[Any, Any]:
+    """GAME [B] of many sizes and all rule sets, each played on a round further, and their DECK."""
+    decks = engine.stack_decks(["balanced"])
+    sizes, flags = np.repeat(np.arange(2, 11), 4), np.tile(np.arange(4), 9)
+    games = engine.new_games(np.arange(36), decks, sizes, flags)
+    who, actions = np.zeros(10 * len(games), engine.PENDING), np.zeros(10 * len(games), np.int64)
+    for first in range(len(games)):
+        later = games[first:]
+        n = int(engine.pending(later, who))
+        engine.random_actions(later, decks, who, n, actions)
+        engine.step(later, decks, who, n, actions, False)
+    return games, decks
+
+
+def finished_game() -> Any:
+    """GAME of two that is over."""
+    decks = engine.stack_decks(["balanced"])
+    games = engine.new_games([1], decks, 2)
+    who, actions = np.zeros(10, engine.PENDING), np.zeros(10, np.int64)
+    while n := int(engine.pending(games, who)):
+        engine.random_actions(games, decks, who, n, actions)
+        engine.step(games, decks, who, n, actions, False)
+    return games[0]
+
+
+def _cells() -> st.SearchStrategy[Any]:
+    names = [name for name in GAME.names or () if name != "deck"]
+    change = st.tuples(st.sampled_from(names), st.integers(0, 124), st.integers(-2, 300))
+    games, _ = some_games()
+    return st.tuples(st.integers(0, len(games) - 1), st.lists(change, max_size=3))
+
+
+@target(_cells)
+def loaded_game(told: tuple[int, list[tuple[str, int, int]]]) -> str:
+    """A game that passes is played to its end, between two records that must not change."""
+    index, changes = told
+    games, decks = some_games()
+    three = views.clone(np.concatenate([games[:1], games[index : index + 1], games[:1]]))
+    three["phase"][[0, 2]] = OVER
+    for name, cell, value in changes:
+        cells = three[name].reshape(3, -1)[1]
+        at = cell % len(cells)
+        cells[at] = (int(cells[at]) + value) % (int(np.iinfo(cells.dtype).max) + 1)
+    try:
+        sound.check_games(three[1:2], decks)
+    except ValueError as error:
+        short(error, 300)
+        return REFUSED
+    before = three[::2].tobytes()
+    three["match_games"][1] = three["match_game"][1]
+    who, actions = np.zeros(30, engine.PENDING), np.zeros(30, np.int64)
+    while n := int(engine.pending(three, who)):
+        engine.random_actions(three, decks, who, n, actions)
+        engine.step(three, decks, who, n, actions, False)
+    assert three[::2].tobytes() == before, "play wrote outside of its game"
+    sound.check_games(three[1:2], decks)
+    return ACCEPTED
+
+
+@kernel
+def _deal_hidden(games, seat):  # type: ignore[no-untyped-def]
+    views.determinise(games[0], seat)
+
+
+def check_dealt(view: views.View) -> None:
+    """A position that was accepted is sound once its hidden cards are dealt."""
+    games = views.clone(view.games)
+    _deal_hidden(games, view.seat)
+    alone = (games["hand_sizes"][0] == 1) & (games["phase"][0] == CARD_PHASE)
+    games["picks"][0][alone] = games["hands"][0][alone, 0]  # it plays itself
+    if engine.pending(games, np.zeros(10, engine.PENDING)):  # at rest
+        sound.check_games(games, view.decks)
 
 
 @target(_states)

@@ -99,6 +99,24 @@ def test_a_damaged_part_is_named(tmp_path: Path) -> None:
         load_part(small, 0)
 
 
+def test_a_part_whose_games_contradict_themselves_is_refused(tmp_path: Path) -> None:
+    small = dataclasses.replace(SMALL, part=300, run_dir=tmp_path)
+    load_part(small, 0)
+    path = tmp_path / "data/part-0000.npz"
+    with np.load(path) as file:
+        sound = {name: file[name] for name in file.files}
+    games = sound["games"].copy()
+    games["row_sums"][7, 3] += np.uint64(1)
+    for spoiled, message in [
+        ({"games": games}, "game 7: row_sums"),
+        ({"seats": sound["seats"] + np.uint8(20)}, "game 0: seat 2[0-9] has nothing to decide"),
+        ({"values": sound["values"][:, :3]}, "values are"),
+    ]:
+        np.savez(path, **{**sound, **spoiled})
+        with pytest.raises(ValueError, match=f"no part of a data set.*{message}"):
+            load_part(small, 0)
+
+
 @pytest.mark.parametrize(
     ("options", "message"),
     [

@@ -197,8 +197,24 @@ def test_games_that_point_outside_of_their_arrays_are_refused(field: str, value:
     state = arrays()
     games = state["games/games"].copy()
     games[field] = value
-    with pytest.raises(ValueError, match=f"{field} is at most"):
+    with pytest.raises(ValueError, match=rf"game 0: {field} "):
         resume(fuzz._npz({**state, "games/games": games}))
+
+
+def test_games_whose_counts_and_cards_contradict_each_other_are_refused() -> None:
+    state = arrays()
+    games = state["games/games"].copy()
+    games["taken_count"], games["row_sizes"] = 110, 5  # play would write past the record
+    with pytest.raises(ValueError, match="game 0: taken_count 110"):
+        resume(fuzz._npz({**state, "games/games": games}))
+    decks = state["games/decks"].copy()
+    decks["fits"][0, 7] = 0
+    with pytest.raises(ValueError, match="deck 0 contradicts itself"):
+        resume(fuzz._npz({**state, "games/decks": decks}))
+    over = state["games/games"].copy()
+    over[0] = fuzz.finished_game()
+    with pytest.raises(ValueError, match="a game that is over"):
+        resume(fuzz._npz({**state, "games/games": over}))
 
 
 def test_a_state_names_no_file_outside_of_itself(tmp_path: Path) -> None:

@@ -62,6 +62,7 @@ from oxx_env.rules import (
     POSITIVE,
     RULE_SETS,
 )
+from oxx_env.sound import check_games
 from training.config import ABOVE_0, check_ranges, check_types, check_width
 from training.evaluate import commit, model_card
 
@@ -286,6 +287,9 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
                 made = str(file["options"])
                 seconds = float(file["seconds"])
                 data = Data(file["games"], file["decks"], file["seats"], file["values"], seconds)
+            check_games(data.games, data.decks, data.seats)
+            if data.values.shape != (len(data.games), ACTIONS):
+                raise ValueError(f"values are {list(data.values.shape)}, not {ACTIONS} a game")
         except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
         if made != wanted:

@@ -41,16 +41,8 @@ from tqdm import tqdm
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.files import read_bounded, remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
-from oxx_env.rules import (
-    CARDS_DEALT,
-    HAND_SIZE,
-    MAX_PLAYERS,
-    MIN_PLAYERS,
-    NUMBERS,
-    OVER,
-    ROW_CARDS,
-    RULE_SETS,
-)
+from oxx_env.rules import OVER
+from oxx_env.sound import check_games
 from training.config import PRESETS, Config, tuples
 from training.evaluate import commit, curve, evaluate, model_card, table
 from training.pool import BOTS
@@ -242,7 +234,9 @@ class Run:
         kept = {f"games/{name}": array for name, array in self.collector.state().items()}
         for name, own in {**kept, "weights": weights, "behaviour": weights}.items():
             check_like(name, state[name], own)
-        check_games(state["games/games"], len(self.collector.decks))
+        check_games(state["games/games"], state["games/decks"])
+        if (state["games/games"]["phase"] == OVER).any():
+            raise ValueError("games/games holds a game that is over")
         seats = self.collector.pool.seats
         if not np.isin(state["games/control"], seats).all():
             raise ValueError("games/control seats somebody unknown")
@@ -297,31 +291,6 @@ def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
         )
     if own.dtype.kind == "f" and not np.isfinite(array).all():
         raise ValueError(f"{name} holds what is no finite number")
-
-
-def check_games(games: NDArray[np.void], decks: int) -> None:
-    """Raise ValueError for games (GAME [B]) whose numbers compiled code, which checks nothing,
-    would take for places in memory outside of them."""
-    most = {
-        "deck": decks - 1,
-        "phase": OVER,
-        "rules": len(RULE_SETS) - 1,
-        "players": MAX_PLAYERS,
-        "placed": MAX_PLAYERS,
-        "taken_count": NUMBERS,
-        "hand_sizes": HAND_SIZE,
-        "pile_starts": CARDS_DEALT.max() - 1,
-        "pile_sizes": CARDS_DEALT.max(),
-        "row_sizes": ROW_CARDS,
-        "revealed_by": MAX_PLAYERS - 1,
-        "taken_by": MAX_PLAYERS - 1,
-        **dict.fromkeys(("picks", "revealed", "hands", "rows", "piles", "taken"), NUMBERS),
-    }
-    for name, highest in most.items():
-        if (games[name] > highest).any() or (games[name] < 0).any():
-            raise ValueError(f"games/games: {name} is at most {highest}, not {games[name].max()}")
-    if (games["players"] < MIN_PLAYERS).any():
-        raise ValueError(f"games/games: players is at least {MIN_PLAYERS}")
 
 
 def changed_options(state: dict[str, Any], config: Config) -> str:
