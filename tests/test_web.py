@@ -31,7 +31,7 @@ from oxx_env import cards, cli, records, render
 from oxx_env.commands import serve
 from oxx_env.rules import NO_SEED, RULE_SETS
 from oxx_env.web import coach, house, limits, rooms
-from oxx_env.web.app import MAX_BODY, make_app
+from oxx_env.web.app import MAX_BODY, MAX_LINE, make_app
 from oxx_env.web.levels import bot_of, levels
 
 HUMAN, GREEDY = {"kind": "human"}, {"kind": "bot", "level": "greedy"}
@@ -845,17 +845,51 @@ def test_files_are_opened_in_a_limited_number(client, monkeypatch):
 @pytest.mark.parametrize(
     ("data", "words"),
     [
-        (b"\n" * (8 << 20), "the file is empty"),
-        (b"[" * (8 << 20), "line 1 is longer than"),
-        (b'{"a":' + b"[" * 500_000, "line 1: no record"),
+        (b"\n" * 1000, "the file is empty"),
+        (b"\n" * (8 << 20), "more than 200 games is too long"),
+        (b"[" * (8 << 20), "line 1 is longer than 65,536 bytes"),
+        (b"[" + b"[]," * (1 << 20), "line 1 is longer than 65,536 bytes"),
+        (b"[" + b"[]," * 20_000 + b"[]]", "line 1 is no JSON object"),
+        (b'{"a":' + b"[" * 60_000, "line 1: no record"),
         (b"{}\n" * 1000, "line 1 has no format"),
     ],
 )
-def test_hostile_files_are_refused_fast(client, data, words):
+def test_hostile_files_are_refused_fast(client, monkeypatch, data, words):
+    monkeypatch.setattr(client.app.state.house, "files", limits.Gate(limits.FILES))
     start = time.monotonic()
     answer = client.post("/api/replay", content=data)
     assert time.monotonic() - start < 10
     assert answer.status_code == 422 and words in answer.json()["error"]
+
+
+def test_uploads_are_charged_by_games_and_by_bytes(client, monkeypatch):
+    gate = limits.Gate(limits.Limit("opening files", at_once=2, own=2, burst=900, per_s=1))
+    monkeypatch.setattr(client.app.state.house, "files", gate)
+    for data, left in ((b"{}", 899), (b"{}\n" * 49, 849), (b"[" * (6 << 20), 325)):
+        assert client.post("/api/replay", content=data).status_code == 422
+        assert gate._left("testclient") == pytest.approx(left, abs=2)
+    assert client.post("/api/review?seat=0", content=b"{}").status_code == 422
+    assert gate._left("testclient") == pytest.approx(324, abs=2)
+    assert client.post("/api/review?seat=0", content=b"[" * 70_000).status_code == 413
+
+
+def test_a_file_is_read_in_another_thread_and_one_line_at_a_time(client, monkeypatch):
+    monkeypatch.setattr(client.app.state.house, "files", limits.Gate(limits.FILES))
+    seen = []
+
+    def noted(line, where):
+        seen.append((threading.current_thread().name, len(line)))
+        return parse(line, where)
+
+    parse = records.parse_record
+    monkeypatch.setattr(records, "parse_record", noted)
+    line = records.to_line(_record_of(client)).encode() + b"\n"
+    with ThreadPoolExecutor(2) as tabs:
+        answers = [*tabs.map(lambda _: client.post("/api/replay", content=line * 3), range(2))]
+    assert [one.status_code for one in answers] == [200, 200]
+    assert {name for name, _ in seen} == {"reader_0"} and len(seen) == 6
+    assert client.post("/api/review?seat=0", content=b"{}").status_code == 422
+    assert seen[6][0].startswith("coach")
 
 
 def test_new_tables_are_limited_for_each_client(tmp_path):
@@ -920,6 +954,9 @@ def port(tmp_path, monkeypatch):
 
     monkeypatch.setattr(connections, "TICK", 0.2)
     monkeypatch.setattr(connections, "OWN", 5)
+    monkeypatch.setattr(connections, "HEAD_S", 0.3)
+    monkeypatch.setattr(connections, "LINGER", 0.1)
+    monkeypatch.setattr(connections, "MAX_REST", 1 << 20)
     monkeypatch.setattr(app, "BODY_S", 0.3)
     config = uvicorn.Config(
         make_app(tmp_path), http=connections.Connection, ws="none", port=0, log_level="critical"
@@ -933,10 +970,12 @@ def port(tmp_path, monkeypatch):
     thread.join(10)
 
 
-def told_by(port, text):
+def told_by(port, *texts):
     """What the server answers to what is sent, until it closes the connection."""
     with socket.create_connection(("127.0.0.1", port), 10) as one:
-        one.sendall(text)
+        with contextlib.suppress(ConnectionError):
+            for text in texts:
+                one.sendall(text)
         told = b""
         with contextlib.suppress(ConnectionResetError):
             while data := one.recv(1 << 16):
@@ -944,9 +983,98 @@ def told_by(port, text):
     return told
 
 
+class Endless:
+    """The same bytes for ever; how many were taken."""
+
+    def __init__(self, piece, most=64 << 20):
+        self.piece, self.most, self.taken = piece, most, 0
+
+    def __iter__(self):
+        while self.taken < self.most:
+            self.taken += len(self.piece)
+            yield self.piece
+
+
 def test_a_connection_that_says_nothing_is_closed(port):
-    for text in (b"", b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "):
-        assert told_by(port, text) == b""
+    assert told_by(port, b"") == b""
+
+
+@pytest.mark.parametrize("text", [b"GET / HT", b"GET / HTTP/1.1\r\nHost: localhost\r\nX: "])
+def test_a_request_without_the_end_of_its_head_is_answered(port, text):
+    assert told_by(port, text).startswith(b"HTTP/1.1 408 Request Timeout\r\n")
+
+
+GET = b"GET /api/info HTTP/1.1\r\nHost: localhost\r\n"
+POST = b"POST /api/replay HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n"
+
+
+@pytest.mark.parametrize(
+    ("begin", "piece", "status"),
+    [
+        (GET, b"a:b\r\n" * 100, b"431"),  # headers without end
+        (GET, b"a: " + b"b" * 60_000 + b"\r\n", b"431"),  # few, but long
+        (GET + b"X: ", b"x" * 1000, b"431"),  # one value
+        (GET, b"x" * 1000, b"431"),  # one name
+        (b"GET /", b"x" * 1000, b"414"),
+        (b"GET /?", b"a=1&" * 1000, b"414"),
+        (b"", b"\r\n" * 500, b"431"),
+        (b"", b"x" * 1000, b"400"),
+        (POST + b"\r\n", b"1;" + b"x" * 1000, b""),  # a chunk's extension; an answer is under way
+        (POST + b"\r\n0\r\n", b"a:b\r\n" * 100, b""),  # headers after the body
+        (POST + b"\r\n0\r\nX: ", b"x" * 1000, b""),
+        (b"CONNECT localhost:80 HTTP/1.1\r\nHost: localhost\r\n\r\n", b"x" * 1000, b"4"),
+        (GET + b"Connection: upgrade\r\nUpgrade: websocket\r\n\r\n", b"x" * 1000, b"200"),
+        (GET + b"Content-Length: 99999999\r\n\r\n", b"x" * 60_000, b"200"),  # a body in vain
+        (GET + b"\r\n", GET + b"\r\n", b""),  # requests without end
+    ],
+)
+def test_what_is_sent_without_end_is_not_taken_to_its_end(port, begin, piece, status):
+    endless = Endless(piece)
+    told = _told_on(port, begin, endless)
+    assert endless.taken < 16 << 20, "all of it was taken"
+    if status:
+        assert told.startswith(b"HTTP/1.1 " + status), told[:200]
+
+
+def _told_on(port, begin, endless):
+    """`told_by`, stopping when nothing more is taken."""
+    with socket.create_connection(("127.0.0.1", port), 10) as one:
+        one.settimeout(5)
+        with contextlib.suppress(OSError):
+            one.sendall(begin)
+            for piece in endless:
+                one.sendall(piece)
+        told = b""
+        with contextlib.suppress(OSError):
+            while data := one.recv(1 << 16):
+                told += data
+    return told
+
+
+def test_a_head_that_comes_at_once_is_bounded_as_well(port):
+    for told, status in (
+        (GET + b"X: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),
+        (GET + b"a:b\r\n" * 101 + b"\r\n", b"431"),
+        (b"GET /" + b"x" * 9000 + b" HTTP/1.1\r\nHost: localhost\r\n\r\n", b"414"),
+        (GET + b"a:b\r\n" * 90 + b"Connection: close\r\n\r\n", b"200"),
+        (GET + b"X: " + b"x" * 60_000 + b"\r\nConnection: close\r\n\r\n", b"200"),
+    ):
+        answer = told_by(port, told)
+        assert answer.startswith(b"HTTP/1.1 " + status), answer[:100]
+        assert b"onnection: close" in answer
+
+
+def test_a_few_requests_may_be_sent_before_the_first_answer(port):
+    told = told_by(port, (GET + b"\r\n") * 5 + GET + b"Connection: close\r\n\r\n")
+    assert told.count(b"HTTP/1.1 200") == 6
+    assert told_by(port, (GET + b"\r\n") * 100).count(b"HTTP/1.1 200") < 100
+
+
+def test_a_connection_can_be_used_again_after_a_long_body(port):
+    body = b"[" * 500_000
+    head = b"POST /api/deck HTTP/1.1\r\nHost: localhost\r\nContent-Length: 500000\r\n"
+    told = told_by(port, head + b"\r\n" + body, GET + b"Connection: close\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 415") and told.count(b"HTTP/1.1 200") == 1
 
 
 def test_a_request_that_does_not_come_to_its_end_is_answered(port):
@@ -1248,7 +1376,7 @@ def test_what_is_no_record_gets_no_review(client):
         ("?seat=0", "", 422, "no JSON"),
         ("?seat=0", "no json", 422, "no JSON"),
         ("?seat=0", b"\xff\xfe", 422, "not UTF-8"),
-        ("?seat=0", "[" * 100_000, 422, "no record"),
+        ("?seat=0", "[" * 60_000, 422, "no record"),
         ("?seat=0", text[:-20], 422, "breaks off"),
         ("?seat=0", text + text, 422, "no JSON"),
         ("?seat=0", '{"format": "other"}', 422, "format"),
@@ -1257,7 +1385,7 @@ def test_what_is_no_record_gets_no_review(client):
         ("?seat=0", changed(scores=[10**30] * 10), 422, "the points are"),
         ("?seat=0", changed(match={**match, "of": 2, "game": 2, "points_before": [10**12] * 10}),
          422, "beyond"),
-        ("?seat=0", text + " " * records.MAX_LINE, 413, "larger than"),
+        ("?seat=0", text + " " * MAX_LINE, 413, "larger than"),
     ]:  # fmt: skip
         answer = client.post(f"/api/review{query}", content=body)
         assert (answer.status_code, words in answer.json()["error"]) == (status, True), answer.text

@@ -66,7 +66,7 @@ class Run(Command):
             http=Connection,
             ws="none",
             proxy_headers=False,  # who asks is who is connected, whatever a header says
-            log_level="warning",
+            log_level="error",  # not a line for each broken request that somebody sends
             access_log=False,
             timeout_keep_alive=75,  # people think for longer than the default, 5 s
             timeout_graceful_shutdown=1,

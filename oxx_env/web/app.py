@@ -3,6 +3,8 @@
 A seat is held by a secret token, sent as `Authorization: Bearer TOKEN`; the page keeps it in the
 part of its address that browsers send nowhere. Errors are `{"error": sentence}` with the status:
 
+Answers to what is no request yet are `connections`' (408, 414, 429, 431).
+
 400 no JSON, 401 no token, 403 a wrong one, or a page of another site, 404 no such table, 408 a
 request that does not come to its end, 409 not now (a move made before, not your turn, a taken
 seat), 413 too large, 415 not JSON, 421 a name this server does not go by, 422 a value that is not
@@ -52,7 +54,10 @@ from oxx_env.web.rooms import (
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 16  # bytes of a request
 MAX_FILE = 8 << 20  # bytes of a file of records
+MAX_LINE = 1 << 16  # bytes of a record; real ones have up to 12,000
+USUAL_LINE = 12_000  # bytes that are charged like one game
 MAX_REPLAY = 200  # games of one file
+TOO_LONG = f"a file of more than {MAX_REPLAY} games is too long for this page"
 BODY_S = 30.0  # seconds for a request to arrive
 CARDS = {str(number): number for number in range(1, cards.NUMBERS + 1)}
 LOCAL = ("localhost", "127.0.0.1", "[::1]")
@@ -212,7 +217,7 @@ async def _fault(request: Request, error: Exception) -> Response:
 # --- reading requests -----------------------------------------------------------------------------
 
 
-async def _body(request: Request, limit: int) -> bytes:
+async def _body(request: Request, limit: int) -> bytearray:
     """The body of a request. Raises Refused 413 as soon as it is larger than `limit` bytes."""
     large = Refused(413, f"the request is larger than {limit:,} bytes")
     length = request.headers.get("content-length", "0")
@@ -229,7 +234,7 @@ async def _body(request: Request, limit: int) -> bytes:
         raise Refused(408, f"the request did not arrive within {BODY_S:g} s") from None
     except ClientDisconnect:
         raise Refused(400, "the request broke off") from None
-    return bytes(data)
+    return data
 
 
 async def _json(request: Request, allowed: set[str], limit: int = MAX_BODY) -> dict[str, Any]:
@@ -416,20 +421,25 @@ async def replay(request: Request) -> Response:
     house, client = _house(request), _client(request)
     with house.files.work(client):
         data = await _body(request, MAX_FILE)
-        house.files.pay(client, min(MAX_REPLAY, 1 + data.count(b"\n")))
+        lines = 1 + data.count(b"\n")
+        if lines > 10 * MAX_REPLAY:  # empty ones take time as well
+            raise Refused(422, TOO_LONG)
+        games = min(MAX_REPLAY, lines)
+        house.files.pay(client, max(games, len(data) // USUAL_LINE))
         return Response(await house.aside(_replay, data), media_type="application/json")
 
 
-def _replay(data: bytes) -> bytes:
+def _replay(data: bytearray) -> bytes:
     """The answer as JSON, put together game by game: to write all of it at once would hold up
     everybody."""
     games: list[bytes] = []
     file = io.BytesIO(data.removeprefix(b"\xef\xbb\xbf"))  # a byte order mark
     for number, line in enumerate(filter(bytes.strip, file), start=1):
         if number > MAX_REPLAY:
-            raise Refused(422, f"a file of more than {MAX_REPLAY} games is too long for this page")
-        if len(line) > records.MAX_LINE:
-            raise Refused(422, f"line {number} is longer than {records.MAX_LINE:,} bytes")
+            raise Refused(422, TOO_LONG)
+        # Python parses a line in one go, and nobody else has a turn meanwhile.
+        if len(line) > MAX_LINE:
+            raise Refused(422, f"line {number} is longer than {MAX_LINE:,} bytes")
         try:
             told = replay_frames(records.parse_record(line, f"line {number}"), number)
         except (records.RecordFileError, records.RecordError) as error:
@@ -447,9 +457,10 @@ async def review_record(request: Request) -> Response:
         raise Refused(422, "seat: should be there")
     house, client = _house(request), _client(request)
     with house.files.work(client):
-        data = await _body(request, records.MAX_LINE)
+        data = await _body(request, MAX_LINE)
+        house.files.pay(client, 1)
     try:
-        return Answer(await house.review_record(data, seat, client))
+        return Answer(await house.review_record(bytes(data), seat, client))
     except (records.RecordFileError, records.RecordError, coach.NoReview) as error:
         raise Refused(422, str(error)) from None
 
