@@ -86,7 +86,7 @@ def make_app(
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
         app.state.loop = asyncio.get_running_loop()
         if warm:
-            await house.aside(house.warm_up)
+            await asyncio.to_thread(house.warm_up)
         yield
         await house.close()
 
@@ -426,28 +426,29 @@ async def replay(request: Request) -> Response:
             raise Refused(422, TOO_LONG)
         games = min(MAX_REPLAY, lines)
         house.files.pay(client, max(games, len(data) // USUAL_LINE))
-        return Response(await house.aside(_replay, data), media_type="application/json")
+        found: list[bytes] = []
+        file = io.BytesIO(data.removeprefix(b"\xef\xbb\xbf"))  # a byte order mark
+        del data
+        for number, line in enumerate(filter(bytes.strip, file), start=1):
+            if number > MAX_REPLAY:
+                raise Refused(422, TOO_LONG)
+            # Python parses a line in one go, and nobody else has a turn meanwhile.
+            if len(line) > MAX_LINE:
+                raise Refused(422, f"line {number} is longer than {MAX_LINE:,} bytes")
+            found.append(await house.readers.run(client, _frames, line, number))
+        if not found:
+            raise Refused(422, "the file is empty; a record is one JSON object a line")
+        # Put together game by game: to write all of it at once would hold up everybody.
+        return Response(b'{"games":[' + b",".join(found) + b"]}", media_type="application/json")
 
 
-def _replay(data: bytearray) -> bytes:
-    """The answer as JSON, put together game by game: to write all of it at once would hold up
-    everybody."""
-    games: list[bytes] = []
-    file = io.BytesIO(data.removeprefix(b"\xef\xbb\xbf"))  # a byte order mark
-    for number, line in enumerate(filter(bytes.strip, file), start=1):
-        if number > MAX_REPLAY:
-            raise Refused(422, TOO_LONG)
-        # Python parses a line in one go, and nobody else has a turn meanwhile.
-        if len(line) > MAX_LINE:
-            raise Refused(422, f"line {number} is longer than {MAX_LINE:,} bytes")
-        try:
-            told = replay_frames(records.parse_record(line, f"line {number}"), number)
-        except (records.RecordFileError, records.RecordError) as error:
-            raise Refused(422, str(error)) from None
-        games.append(json.dumps(told, separators=(",", ":")).encode("ascii"))
-    if not games:
-        raise Refused(422, "the file is empty; a record is one JSON object a line")
-    return b'{"games":[' + b",".join(games) + b"]}"
+def _frames(line: bytes, number: int) -> bytes:
+    """A game of a file for the page, as JSON."""
+    try:
+        told = replay_frames(records.parse_record(line, f"line {number}"), number)
+    except (records.RecordFileError, records.RecordError) as error:
+        raise Refused(422, str(error)) from None
+    return json.dumps(told, separators=(",", ":")).encode("ascii")
 
 
 async def review_record(request: Request) -> Response:
@@ -476,7 +477,7 @@ async def deck(request: Request) -> Response:
         house, client = _house(request), _client(request)
         with house.files.work(client):
             house.files.pay(client, 1)
-            heads = await house.aside(_read_csv, told["csv"])
+            heads = await house.readers.run(client, _read_csv, told["csv"])
     array = cards.load_deck([list(card) for card in heads])
     return Answer({"cards": heads, "csv": cards.to_csv(array), "summary": cards.describe(array)})
 

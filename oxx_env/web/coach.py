@@ -112,29 +112,51 @@ def judge(
     }
 
 
-def review_record(record: dict[str, Any], seat: int) -> dict[str, Any]:
-    """The review of one seat in a game that comes as a record from anywhere.
+class Reviewed:
+    """The review of one seat in a game that comes as a record from anywhere, piece by piece.
 
-    `{"seat", "decisions", "winners"}`; the chances and the winners are those of the match so far.
+    count  how many decisions the seat has
+    known  those that were gone through, by number from 0; the chances are those of the match so far
+
     Raises RecordError for a record that the rules do not allow, NoReview for a seat that it does
     not have and a game that is too long.
     """
-    decisions = records.replay(record).decisions
-    players, match = record["players"], record["match"]
-    if not 0 <= seat < players:
-        raise NoReview(f"seat: should be 0 to {players - 1}")
-    if sum(who == seat for who, _ in decisions) > MAX_DECISIONS:
-        raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
-    if max(map(abs, match["points_before"])) > MAX_POINTS:
-        raise NoReview(f"the points before the game are beyond {MAX_POINTS:,}")
-    table = Table(players, record["rules"], np.array(record["deck"]["cards"], np.int64))
-    table.deal(0, draw_piles=record["draw_piles"], rows=record["rows"])
-    table.game["match_game"] = table.game["match_games"] = match[
-        "game"
-    ]  # nothing is dealt after it
-    table.game["match_points"][:players] = match["points_before"]
-    told = review(table, decisions, seat, lambda turn: np.random.default_rng([seat, turn]), {})
-    return {"seat": seat, "decisions": told, "winners": table.winners()}
+
+    def __init__(self, record: dict[str, Any], seat: int) -> None:
+        self.decisions = records.replay(record).decisions
+        self.record, self.seat = record, seat
+        self.known: dict[int, dict[str, Any]] = {}
+        players = record["players"]
+        if not 0 <= seat < players:
+            raise NoReview(f"seat: should be 0 to {players - 1}")
+        self.count = sum(who == seat for who, _ in self.decisions)
+        if self.count > MAX_DECISIONS:
+            raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
+        if max(map(abs, record["match"]["points_before"])) > MAX_POINTS:
+            raise NoReview(f"the points before the game are beyond {MAX_POINTS:,}")
+
+    def _table(self) -> Table:
+        record, match = self.record, self.record["match"]
+        deck = np.array(record["deck"]["cards"], np.int64)
+        table = Table(record["players"], record["rules"], deck)
+        table.deal(0, draw_piles=record["draw_piles"], rows=record["rows"])
+        game = table.game
+        game["match_game"] = game["match_games"] = match["game"]  # nothing is dealt after it
+        game["match_points"][: record["players"]] = match["points_before"]
+        return table
+
+    def go_on(self, most: int) -> None:
+        """Go through so many decisions more."""
+        chance = lambda turn: np.random.default_rng([self.seat, turn])  # noqa: E731
+        review(self._table(), self.decisions, self.seat, chance, self.known, most=most)
+
+    def to_dict(self) -> dict[str, Any]:
+        """`{"seat", "decisions", "winners"}`, the winners those of the match so far."""
+        table = self._table()
+        for seat, action in self.decisions:
+            table.act(seat, action)
+        told = [self.known[turn] for turn in range(self.count)]
+        return {"seat": self.seat, "decisions": told, "winners": table.winners()}
 
 
 class Sight:

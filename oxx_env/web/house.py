@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import os
 import sys
+import time
 from collections.abc import Coroutine
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
@@ -20,13 +21,14 @@ from oxx_env import advice, records
 from oxx_env.views import View
 from oxx_env.web import coach
 from oxx_env.web.levels import bot_of, levels
-from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate
+from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate, Queue
 from oxx_env.web.rooms import Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
 HASTE = 0.1  # seconds within which several answers of bots are told at once
 QUIET = 0.5  # seconds after which bots' answers are kept
-PIECE = 8  # decisions of a review after which others have their turn with the coach
+SLICE = 0.02  # seconds of processor time for a table's bots after which others have their turn
+PIECE = 2  # decisions of a review after which they have it, some 0.1 s
 CLEARED = 600.0  # seconds until a full folder is searched again for old tables
 MAX_JUDGED = 20_000  # decisions whose judgements are kept in memory, some 1 KB each
 
@@ -37,9 +39,10 @@ class House:
     def __init__(self, folder: Path, seed: int | None = None) -> None:
         self.rooms = Rooms(folder, seed)
         cores = os.cpu_count() or 1
-        self._thinkers = ThreadPoolExecutor(max(4, 2 * cores), "bot")
-        self._coaches = ThreadPoolExecutor(2, "coach")
-        self._readers = ThreadPoolExecutor(1, "reader")
+        # Two are enough to keep the cores busy: whoever comes waits for fewer pieces under way.
+        self.thinkers = Queue(max(2, cores), "bot")
+        self.coaches = Queue(2, "coach")
+        self.readers = Queue(1, "reader")
         self._writer = ThreadPoolExecutor(1, "writer")
         self._tasks: set[asyncio.Task[None]] = set()
         self._judged: dict[Room, None] = {}  # where the coach worked, the last one at the end
@@ -63,8 +66,9 @@ class House:
             if room.saved < room.changes:
                 room.writing = None
                 await self._write(room)
-        for pool in (self._thinkers, self._coaches, self._readers, self._writer):
-            pool.shutdown(cancel_futures=pool is not self._writer)
+        for queue in (self.thinkers, self.coaches, self.readers):
+            queue.close()
+        self._writer.shutdown()
 
     async def new(self, told: dict[str, Any], client: str) -> tuple[Room, dict[int, str]]:
         """A new room and its tokens, as `Rooms.new` has them. Raises Refused."""
@@ -72,8 +76,8 @@ class House:
             now = asyncio.get_running_loop().time()
             if self.rooms.full and now - self._cleared >= CLEARED:
                 self._cleared = now
-                await self._in(self._readers, self.rooms.clear_out, set(self.rooms.rooms))
-            room, tokens = self.rooms.new(told)
+                await asyncio.to_thread(self.rooms.clear_out, set(self.rooms.rooms))
+            room, tokens = self.rooms.new(told, client)
             self.tables.pay(client, 1)
             await self.changed(room)
             return room, tokens
@@ -137,7 +141,9 @@ class House:
                     (room.seats[s].level, room.view(s), room.generator(s, room.turn(s)))
                     for s in seats
                 ]
-                actions = await loop.run_in_executor(self._thinkers, _answers, asked)
+                actions: list[int] = []
+                while more := asked[len(actions) :]:
+                    actions += await self.thinkers.run(room.owner, _answers, more)
                 for seat, action in zip(seats, actions, strict=True):
                     room.act(seat, action)
                 if loop.time() - told > HASTE:
@@ -182,7 +188,7 @@ class House:
                     if (seat, turn) not in room.advice:
                         view, rng = room.view(seat), room.generator(seat, turn, 1)
                         self.coach.pay(client, 1)
-                        told = await self._in(self._coaches, coach.options, view, rng)
+                        told = await self.coaches.run(client, coach.options, view, rng)
                         room.advice[seat, turn] = told
                         self._bound_judged(room)
         return {"turn": turn, "options": room.advice[seat, turn], "basis": basis()}
@@ -222,9 +228,9 @@ class House:
             self.coach.pay(
                 client, sum(t not in told for t in range(done, min(count, done + PIECE)))
             )
-            await self._in(
-                self._coaches, coach.review, room.new_table(), decisions, seat, generator, known,
-                told, PIECE,
+            await self.coaches.run(
+                client, coach.review, room.new_table(), decisions, seat, generator, known, told,
+                PIECE,
             )  # fmt: skip
 
     def _bound_judged(self, room: Room) -> None:
@@ -242,21 +248,16 @@ class House:
 
     # --- whatever takes its time ---
 
-    async def _in(self, pool: ThreadPoolExecutor, function: Any, *arguments: Any) -> Any:
-        return await asyncio.get_running_loop().run_in_executor(pool, function, *arguments)
-
-    async def aside(self, function: Any, *arguments: Any) -> Any:
-        """Call a function in the thread of those that read what people upload."""
-        return await self._in(self._readers, function, *arguments)
-
     async def review_record(self, data: bytes, seat: int, client: str) -> dict[str, Any]:
-        """`coach.review_record` of a record's text. Raises Refused, RecordFileError, and what that
+        """`coach.Reviewed` of a record's text, told. Raises Refused, RecordFileError, and what that
         raises."""
         with self.coach.work(client):
             self.coach.pay(client, 1)
-            told: dict[str, Any] = await self._in(self._coaches, _review_record, data, seat)
-            self.coach.pay(client, len(told["decisions"]))
-            return {**told, "basis": basis()}
+            game: coach.Reviewed = await self.readers.run(client, _open_record, data, seat)
+            self.coach.pay(client, game.count)
+            while len(game.known) < game.count:
+                await self.coaches.run(client, game.go_on, PIECE)
+            return {**game.to_dict(), "basis": basis()}
 
     def warm_up(self) -> None:
         """Compile and load what a table needs, before anybody waits for it."""
@@ -277,13 +278,20 @@ def _judged_at(room: Room) -> int:
     return len(room.advice) + sum(map(len, room.reviews.values()))
 
 
-def _review_record(data: bytes, seat: int) -> dict[str, Any]:
-    return coach.review_record(records.parse_record(data.strip(), "the record"), seat)
+def _open_record(data: bytes, seat: int) -> coach.Reviewed:
+    return coach.Reviewed(records.parse_record(data.strip(), "the record"), seat)
 
 
 def _answers(asked: list[tuple[str, View, np.random.Generator]]) -> list[int]:
-    """What bots do: one hop to another thread for all of a table."""
-    return [int(bot_of(level).act(view, rng)) for level, view, rng in asked]
+    """What bots do, the first ones in one hop to another thread: those that take no longer than
+    `SLICE` together, one at least."""
+    told: list[int] = []
+    end = time.thread_time() + SLICE
+    for level, view, rng in asked:
+        told.append(int(bot_of(level).act(view, rng)))
+        if time.thread_time() > end:
+            break
+    return told
 
 
 def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:

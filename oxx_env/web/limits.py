@@ -5,12 +5,17 @@ A *client* is who asks from one address; of IPv6, one network of the size that a
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import ipaddress
 import math
 import time
+from collections import Counter, deque
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
+from functools import partial
+from typing import Any
 
 from oxx_env.web.rooms import Refused
 
@@ -103,3 +108,81 @@ class Gate:
     def _left(self, client: str) -> float:
         left, when = self._purses.get(client, (self.limit.burst, 0.0))
         return min(self.limit.burst, left + self.limit.per_s * (self.clock() - when))
+
+
+class Queue:
+    """Threads that work for all clients in turn.
+
+    The next piece of work is that of the client whose work has taken the least processor time. So
+    one with a thousand tables waits for itself, and another one for no more than the pieces that
+    are under way. The time of a client that comes back begins at that of the last one served:
+    nobody saves up. Pieces should be short: nothing interrupts them.
+
+    All but the work itself is done in the event loop.
+    """
+
+    def __init__(self, threads: int, name: str) -> None:
+        self._pool = ThreadPoolExecutor(threads, name)
+        self._free = threads
+        self._waiting: dict[str, deque[tuple[asyncio.Future[Any], Callable[[], Any]]]] = {}
+        self._running: Counter[str] = Counter()
+        self._used: dict[str, float] = {}  # client at work -> seconds
+        self._clock = 0.0  # seconds of the client that was served last
+
+    async def run(self, client: str, function: Callable[..., Any], *arguments: Any) -> Any:
+        """What a function returns, or raises, when its turn has come."""
+        done: asyncio.Future[Any] = asyncio.get_running_loop().create_future()
+        self._used[client] = max(self._used.get(client, 0.0), self._clock)
+        self._waiting.setdefault(client, deque()).append((done, partial(function, *arguments)))
+        self._go_on()
+        return await done
+
+    def _go_on(self) -> None:
+        while self._free and self._waiting:
+            client = min(self._waiting, key=self._used.__getitem__)
+            done, work = self._waiting[client].popleft()
+            if not self._waiting[client]:
+                del self._waiting[client]
+            if not done.done():  # whoever asked may have gone
+                self._clock = self._used[client]
+                self._free -= 1
+                self._running[client] += 1
+                self._begin(client, done, work)
+
+    def _begin(self, client: str, done: asyncio.Future[Any], work: Callable[[], Any]) -> None:
+        def end(worked: asyncio.Future[tuple[float, Any, Exception | None]]) -> None:
+            self._free += 1
+            self._running[client] -= 1
+            if not worked.cancelled():
+                seconds, result, error = worked.result()
+                self._used[client] += seconds
+                if not done.done():
+                    done.set_exception(error) if error is not None else done.set_result(result)
+            self._forget(client)
+            self._go_on()
+
+        loop = asyncio.get_running_loop()
+        loop.run_in_executor(self._pool, _timed, work).add_done_callback(end)
+
+    def _forget(self, client: str) -> None:
+        """A client without work is as good as a new one when others have come as far."""
+        if not self._running[client]:
+            del self._running[client]
+        if len(self._used) > FORGET:
+            for who in [*self._used]:
+                idle = who not in self._waiting and who not in self._running
+                if idle and self._used[who] <= self._clock:
+                    del self._used[who]
+
+    def close(self) -> None:
+        self._pool.shutdown(cancel_futures=True)
+
+
+def _timed(work: Callable[[], Any]) -> tuple[float, Any, Exception | None]:
+    """Processor time of a piece of work, and what came of it."""
+    start = time.thread_time()
+    try:
+        result, error = work(), None
+    except Exception as raised:  # it is raised again where the work was asked for
+        result, error = None, raised
+    return time.thread_time() - start, result, error

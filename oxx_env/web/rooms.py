@@ -192,6 +192,7 @@ def _bot_seat(level: str, others: list[Seat]) -> Seat:
 class Room:
     """One match with its seats.
 
+    owner    the client that made it, for whom its bots think
     secret   32 bytes that all deals and all bots' chance come from, and that nobody is told
     changes  counts everything that changed; `saved` of them are kept in the file
     version  goes up each time that the seats are told of changes. It begins at the time in
@@ -205,6 +206,7 @@ class Room:
     secret: bytes = field(repr=False)
     invite: str
     created: float
+    owner: str = ""
     changes: int = 0
     version: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     saved: int = -1
@@ -421,6 +423,7 @@ class Room:
         told = {
             "format": FORMAT,
             "id": self.id,
+            "owner": self.owner,
             "created": self.created,
             "rules": setup.rules,
             "games": setup.games,
@@ -443,7 +446,8 @@ class Room:
         secret = bytes.fromhex(told["secret"])
         if len(secret) != SECRET:
             raise ValueError(f"the secret has not {SECRET} bytes")
-        room = cls(told["id"], setup, seats, secret, told["invite"], told["created"])
+        owner = str(told["owner"])
+        room = cls(told["id"], setup, seats, secret, told["invite"], told["created"], owner)
         for seat, action in told["decisions"]:
             room.table.act(seat, action)
         room.saved = room.changes
@@ -494,7 +498,7 @@ class Rooms:
     def full(self) -> bool:
         return self.count >= MAX_KEPT
 
-    def new(self, told: dict[str, Any]) -> tuple[Room, dict[int, str]]:
+    def new(self, told: dict[str, Any], owner: str = "") -> tuple[Room, dict[int, str]]:
         """A new table and the tokens of the seats that who made it holds: the first person's, and
         those of all who sit at the same device. Raises Refused."""
         known = {"rules", "deck", "games", "coach", "seats"}
@@ -510,7 +514,8 @@ class Rooms:
         if self._seed is not None:  # deals that can be foreseen
             secret = _derive(str(self._seed).encode(), f"table {self._made}")
         name = hashlib.sha256(secrets.token_bytes(32)).digest()[:10]
-        room = Room(_base32(name), setup, seats, secret, secrets.token_urlsafe(12), time.time())
+        invite, now = secrets.token_urlsafe(12), time.time()
+        room = Room(_base32(name), setup, seats, secret, invite, now, owner)
         next(seat for seat in seats if seat.kind == "human").here = True
         tokens = {index: room.take_seat(index) for index, seat in enumerate(seats) if seat.here}
         self.rooms[room.id] = room
