@@ -30,6 +30,7 @@ from numpy.typing import NDArray
 from oxx_env import __version__, cards
 from oxx_env.bots import Bot, make
 from oxx_env.engine import PENDING, masks, pending, step
+from oxx_env.files import read_bounded
 from oxx_env.rules import ACTIONS, MAX_PLAYERS
 from oxx_env.seeding import bot_rng, game_seed
 from oxx_env.table import Table
@@ -494,7 +495,7 @@ class Log:
         if self.path.exists() and not self.path.is_file():  # a device may have no end
             raise ValueError(f"{self.path} is no file; name a new one or a log to resume")
         first = (json.dumps(self.header) + "\n").encode()
-        data = self.path.read_bytes() if self.path.exists() else b""
+        data = read_bounded(self.path, 1 << 30) if self.path.exists() else b""
         if first.startswith(data):  # new, empty, or cut off in the header
             whole = 0
         else:

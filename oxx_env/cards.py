@@ -35,6 +35,9 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from oxx_env.files import read_bounded
+from oxx_env.texts import cut
+
 COLORS = ("blue", "yellow", "green", "red", "black", "white")
 NUMBERS = 110  # cards are numbered 1–110, each once (R1)
 BARONS = (52, 104)  # one head of each colour (R1)
@@ -227,15 +230,15 @@ def _existing_path(spec: str | os.PathLike[str]) -> Path:
 def _read(path: Path) -> tuple[Deck, list[Fault], bool]:
     """Deck, faults, and whether it was a deck at all; the deck counts only without faults."""
     blank = np.zeros((NUMBERS, len(COLORS)), np.uint8)
-    if path.is_dir():
-        return blank, [Fault(None, "is a folder; the path of a CSV file is needed")], False
     try:
-        with path.open("rb") as file:
-            data = file.read(_MAX_BYTES + 1)
+        data = read_bounded(path, _MAX_BYTES)
+    except IsADirectoryError:
+        return blank, [Fault(None, "is a folder; the path of a CSV file is needed")], False
     except OSError as error:
         return blank, [Fault(None, f"cannot be read: {error.strerror}")], False
-    if len(data) > _MAX_BYTES:
-        message = f"is larger than {_MAX_BYTES:,} bytes; a deck has {NUMBERS + 1} short lines"
+    except ValueError as error:
+        told = str(error) if str(error).startswith("is") else f"is {error}"
+        message = f"{told}; a deck is a CSV file of {NUMBERS + 1} short lines"
         return blank, [Fault(None, message)], False
     text, fault = _decode(data)
     if fault:
@@ -411,4 +414,4 @@ def _from_array(cards: Any) -> Deck:
 
 
 def _quote(text: str, limit: int = 60) -> str:
-    return repr(text if len(text) <= limit else text[: limit - 1] + "…")
+    return repr(cut(text, limit))

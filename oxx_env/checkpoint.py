@@ -22,11 +22,12 @@ from safetensors.numpy import load as load_tensors
 from safetensors.numpy import save as save_tensors
 
 from oxx_env import reflex
-from oxx_env.files import open_whole, read_bounded
+from oxx_env.files import open_whole, read_bounded, read_json
 from oxx_env.foresight import FORESIGHT_VERSION, INPUT
 from oxx_env.forward import Layer, layers
 from oxx_env.observe import OBSERVATION_VERSION
 from oxx_env.rules import ACTIONS
+from oxx_env.texts import cut, printable
 
 FORMAT, REFLEX_FORMAT = "oxx-policy/1", "oxx-reflex/1"
 WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "README.md"
@@ -206,8 +207,7 @@ def _is_name(text: str) -> bool:
 
 
 def _short(spec: str | os.PathLike[str], limit: int = 200) -> str:
-    text = str(spec)
-    return text if len(text) <= limit else text[:limit] + "…"
+    return cut(printable(str(spec)), limit)
 
 
 def checksum(spec: str | os.PathLike[str]) -> str:
@@ -232,10 +232,10 @@ def _read(path: Path, limit: int) -> bytes:
 
 def _read_config(path: Path) -> dict[str, Any]:
     try:
-        config = json.loads(_read(path, 1 << 20))
-    except (ValueError, RecursionError) as error:
-        if isinstance(error, CheckpointError):
-            raise
+        config = read_json(path)
+    except OSError as error:
+        raise CheckpointError(f"{path}: {error.strerror}") from error
+    except ValueError as error:
         raise CheckpointError(f"{path}: not a JSON file: {error}") from error
     if not isinstance(config, dict):
         raise CheckpointError(f"{path}: holds no JSON object")

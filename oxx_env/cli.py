@@ -23,6 +23,7 @@ from typing import Any
 
 from oxx_env import __version__, commands
 from oxx_env.commands import OK, UNUSABLE, Command, UserError
+from oxx_env.texts import message, shown
 
 INTERNAL = 70  # a fault of ours (EX_SOFTWARE)
 INTERRUPTED = 130  # 128 + SIGINT
@@ -49,8 +50,13 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without this letter shows a "?"
             stream.reconfigure(errors="replace")
+    with shown():
+        return _main(list(sys.argv[1:] if argv is None else argv))
+
+
+def _main(argv: list[str]) -> int:
     try:
-        code = _run(list(sys.argv[1:] if argv is None else argv))
+        code = _run(argv)
         sys.stdout.flush()  # so that a closed pipe or a full disk shows here
         return code
     except KeyboardInterrupt:
@@ -60,8 +66,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     except Exception as error:
         if os.environ.get("OXX_TRACEBACK"):
             raise
-        message, code = _explain(error)
-        print(f"oxx: {message}", file=sys.stderr)
+        told, code = _explain(error)
+        print(f"oxx: {message(told)}", file=sys.stderr)
         return code
 
 

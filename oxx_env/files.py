@@ -1,14 +1,26 @@
-"""Files that appear whole or not at all."""
+"""Files: read within bounds, written whole or not at all.
+
+Whatever is read from a path goes through this module (`tests/test_files.py`): regular files only,
+and never more bytes than expected.
+"""
 
 from __future__ import annotations
 
 import contextlib
+import errno
+import json
+import math
 import os
 import re
 import secrets
-from collections.abc import Iterator
+import stat
+import zipfile
+from collections.abc import Iterator, Sequence
 from pathlib import Path
-from typing import IO, Any
+from typing import IO, TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
 
 _BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_whole`
 
@@ -52,23 +64,100 @@ def open_whole(
         raise
 
 
-def read_bounded(path: str | os.PathLike[str], most: int = 1 << 20) -> bytes:
-    """A file's bytes. Raises ValueError for more than `most` and for what is no file (a device may
-    have no end, a pipe no writer), OSError for one that cannot be read."""
-    path = Path(path)
-    if path.exists() and not path.is_file() and not path.is_dir():
+@contextlib.contextmanager
+def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
+    """A file to read bytes from. Raises ValueError for what is no regular file (a device may have
+    no end, a pipe no writer), OSError for one that cannot be read."""
+    # Without O_NONBLOCK, to open a pipe would wait for somebody to write.
+    handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    mode = os.fstat(handle).st_mode
+    if not stat.S_ISREG(mode):
+        os.close(handle)
+        if stat.S_ISDIR(mode):
+            raise IsADirectoryError(errno.EISDIR, os.strerror(errno.EISDIR), os.fspath(path))
         raise ValueError("is no file")
-    with open(path, "rb") as file:
+    with os.fdopen(handle, "rb") as file:
+        yield file
+
+
+def read_bounded(path: str | os.PathLike[str], most: int = 1 << 20) -> bytes:
+    """A file's bytes. Raises ValueError for more than `most` and for what is no regular file,
+    OSError for one that cannot be read."""
+    with open_regular(path) as file:
         data = file.read(most + 1)
     if len(data) > most:
         raise ValueError(f"larger than {most:,} bytes")
     return data
 
 
+def read_text(path: str | os.PathLike[str], most: int = 1 << 20) -> str:
+    """A file's text, which is UTF-8. Raises ValueError and OSError as `read_bounded`."""
+    try:
+        return read_bounded(path, most).decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        raise ValueError(f"byte {error.start + 1} is not UTF-8") from None
+
+
+def read_json(path: str | os.PathLike[str], most: int = 1 << 20) -> Any:
+    """What a file of JSON tells. Raises ValueError, also for a text nested too deep, OSError."""
+    try:
+        return json.loads(read_text(path, most))
+    except RecursionError:
+        raise ValueError("nested too deep") from None
+
+
+def read_arrays(
+    path: str | os.PathLike[str], most: int = 1 << 30, only: Sequence[str] = ()
+) -> dict[str, NDArray[Any]]:
+    """The arrays of a file that `np.savez` wrote, or `only` those of these names.
+
+    Raises ValueError for what does not hold arrays of at most `most` bytes together. One that is
+    packed is refused: it could be a thousand times as large as it looks. Raises OSError.
+    """
+    arrays: dict[str, NDArray[Any]] = {}
+    with open_regular(path) as file:
+        try:
+            with zipfile.ZipFile(file) as archive:
+                for info in archive.infolist():
+                    name = info.filename.removesuffix(".npy")
+                    if only and name not in only:
+                        continue
+                    most -= info.file_size
+                    if info.compress_type != zipfile.ZIP_STORED:
+                        raise ValueError(f"{name} is compressed")
+                    if most < 0:
+                        raise ValueError("the arrays are too large")
+                    with archive.open(info) as member:
+                        arrays[name] = _array(name, member, info.file_size)
+        except (zipfile.BadZipFile, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+            raise ValueError(f"no file of arrays: {error}") from None
+    return arrays
+
+
+def _array(name: str, member: IO[bytes], size: int) -> NDArray[Any]:
+    """An array as `np.save` writes it, in so many bytes."""
+    import numpy as np
+
+    version = np.lib.format.read_magic(member)
+    if version not in ((1, 0), (2, 0)):
+        raise ValueError(f"{name} is no array")
+    read = np.lib.format.read_array_header_1_0 if version[0] == 1 else None
+    shape, by_columns, dtype = (read or np.lib.format.read_array_header_2_0)(member)
+    if dtype.hasobject:
+        raise ValueError(f"{name} holds objects, not numbers")
+    data = member.read()
+    if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(data):
+        raise ValueError(f"{name} has not the size that it promises")
+    if not data:
+        return np.zeros(shape, dtype)
+    flat = np.frombuffer(bytearray(data), dtype)
+    return flat.reshape(shape, order="F" if by_columns else "C")
+
+
 def replace_between(page: str | os.PathLike[str], begin: str, end: str, text: str) -> None:
     """Put a text, with an empty line around it, between two marks of a page. Raises ValueError
     where one is missing, OSError."""
-    before, first, rest = Path(page).read_text(encoding="utf-8").partition(begin)
+    before, first, rest = read_text(page, 1 << 24).partition(begin)
     _, second, after = rest.partition(end)
     if not first or not second:
         raise ValueError(f"{page} lacks the marks {begin} and {end}")

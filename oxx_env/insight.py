@@ -26,6 +26,7 @@ from oxx_env.cards import DeckSpec, load_deck
 from oxx_env.checkpoint import find_checkpoint, load_checkpoint, write_atomically
 from oxx_env.engine import PENDING, best_heads, check_players, masks, new_games, stack_decks, step
 from oxx_env.engine import pending as list_pending
+from oxx_env.files import read_arrays, read_json
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.jit import kernel
@@ -45,6 +46,7 @@ from oxx_env.rules import (
     length_of,
     matching_rows,
 )
+from oxx_env.texts import message
 
 CURVE = "curve.json"  # in a checkpoint folder: win shares on the way
 Floats = NDArray[np.float64]
@@ -406,13 +408,20 @@ def learning_curve(folder: str | os.PathLike[str]) -> list[dict[str, float]]:
     curve is kept.
     """
     state = Path(folder) / "state.npz"
-    if state.is_file():
-        with np.load(state, allow_pickle=False) as file:
-            return list(json.loads(str(file["evaluations"])))
-    path = find_checkpoint(folder) / CURVE
-    if not path.is_file():
+    path = state if state.exists() else find_checkpoint(folder) / CURVE
+    if not path.exists():
         raise ValueError(f"{path.parent} keeps no learning curve ({CURVE}) and is no run's folder")
-    return list(json.loads(path.read_text("utf-8")))
+    try:
+        if path == state:
+            told = read_arrays(path, most=1 << 24, only=("evaluations",))
+            points = json.loads(str(told["evaluations"]))
+        else:
+            points = read_json(path)
+    except (ValueError, KeyError, RecursionError) as error:
+        raise ValueError(f"{path} holds no learning curve: {message(error)}") from None
+    if not isinstance(points, list) or not all(isinstance(point, dict) for point in points):
+        raise ValueError(f"{path} holds no learning curve, which is a list of objects")
+    return points
 
 
 def keep_curve(run: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) -> Path:

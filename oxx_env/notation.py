@@ -66,7 +66,6 @@ from oxx_env.records import (
     is_int,
     kernel_deck,
     listed,
-    short,
 )
 from oxx_env.rules import (
     CARD_PHASE,
@@ -91,8 +90,10 @@ from oxx_env.rules import (
     see,
 )
 from oxx_env.sound import MAX_GAMES, MOST_MATCH_POINTS, MOST_POINTS
+from oxx_env.texts import printable, short
 from oxx_env.views import PHASES, View
 
+MOST_SHOWN = 600  # letters of a position's line beside an error
 SIX_HEADS = 6  # of one colour in a row (R8)
 
 Path = tuple[str | int, ...]  # of a value in the JSON: ("rows", 2, 1)
@@ -133,8 +134,13 @@ def _marked(text: str, span: tuple[int, int]) -> str:
     """The line of the text that holds the place, with carets below it."""
     start = text.rfind("\n", 0, span[0]) + 1
     line = text[start:].partition("\n")[0].replace("\t", " ")
+    if len(line) > MOST_SHOWN:  # the part around the place
+        first = max(0, span[0] - start - MOST_SHOWN // 2)
+        line, start = line[first : first + MOST_SHOWN], start + first
     length = max(1, min(span[1], start + len(line)) - span[0])
-    return f"  {line}\n  {' ' * (span[0] - start)}{'^' * length}"
+    marked = printable(line[: span[0] - start]), printable(line[span[0] - start :][:length])
+    under = f"{' ' * len(marked[0])}{'^' * max(1, len(marked[1]))}"
+    return f"  {printable(line)}\n  {under}"
 
 
 # --- from JSON ------------------------------------------------------------------------------------

@@ -25,7 +25,7 @@ from numpy.typing import NDArray
 
 from oxx_env import cards
 from oxx_env.cards import COLORS, NUMBERS
-from oxx_env.files import open_whole
+from oxx_env.files import open_regular, open_whole
 from oxx_env.jit import kernel
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -59,6 +59,7 @@ from oxx_env.rules import (
 )
 from oxx_env.sound import MAX_GAMES
 from oxx_env.table import MAX_SEED, Table, ranks
+from oxx_env.texts import short
 
 FORMAT = "oxx-game/1"
 LETTERS = "bygrkw"  # a head of each colour, in the order of COLORS; k is black
@@ -185,8 +186,13 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
     if name == "-":
         yield from _read_lines(sys.stdin.buffer, "stdin")
         return
-    with open(path, "rb") as file:
-        yield from _read_lines(file, name)
+    try:
+        with open_regular(path) as file:
+            yield from _read_lines(file, name)
+    except RecordFileError:
+        raise
+    except ValueError as error:
+        raise RecordFileError(f"{name} {error}; for a pipe write - and it is read") from None
 
 
 def _read_lines(file: IO[bytes], name: str) -> Iterator[dict[str, Any]]:
@@ -771,17 +777,6 @@ def listed(numbers: Iterable[int]) -> str:
 
 def is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-def short(value: Any, limit: int = 40) -> str:
-    """A value as JSON for a message, cut to a readable length."""
-    if is_int(value) and abs(value) > 10**limit:
-        return "a huge number"
-    try:
-        text = json.dumps(value, ensure_ascii=False, default=str)
-    except (ValueError, RecursionError):
-        text = type(value).__name__
-    return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
 assert NO_CARD == 0 and POSITIVE == 2  # zeroed records are blank

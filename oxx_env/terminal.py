@@ -13,6 +13,7 @@ from typing import Any
 
 from oxx_env import render
 from oxx_env.rules import heads_taken, matching_rows
+from oxx_env.texts import printable
 from oxx_env.views import View
 
 
@@ -85,7 +86,7 @@ class Terminal:
     def ask(self, prompt: str) -> str:
         """What the person types, without spaces around it. Raises `Quit`."""
         try:
-            answer = input(f"{prompt} ")
+            answer = input(printable(f"{prompt} "))  # past stdout, where there is a line to edit
         except (EOFError, KeyboardInterrupt):
             print(flush=True)
             raise Quit from None

@@ -25,8 +25,8 @@ from numpy.typing import NDArray
 from oxx_env import cards
 from oxx_env.cards import NUMBERS
 from oxx_env.engine import check_players, rule_flags
-from oxx_env.files import open_whole, read_bounded
-from oxx_env.records import Follower, is_int, short
+from oxx_env.files import open_whole, read_json
+from oxx_env.records import Follower, is_int
 from oxx_env.rules import (
     CARDS_DEALT,
     NO_CARD,
@@ -39,6 +39,7 @@ from oxx_env.rules import (
     matching_rows,
     overflows,
 )
+from oxx_env.texts import short
 from oxx_env.views import View
 
 FORMAT = "oxx-track/1"
@@ -223,7 +224,7 @@ class Tracker:
     def load(cls, path: str | os.PathLike[str]) -> Tracker:
         """Read what `save` wrote. Raises TrackError, or OSError for a file that cannot be read."""
         try:
-            data = json.loads(read_bounded(path).decode("utf-8"))
+            data = read_json(path)
         except (ValueError, RecursionError) as error:
             raise TrackError(f"{os.fspath(path)}: no JSON: {error}") from error
         try:

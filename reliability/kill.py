@@ -113,7 +113,7 @@ def kept_decisions(folder: Path) -> int:
     path = folder / "state.npz"
     if not path.exists():
         return 0
-    from training.train import read_arrays
+    from oxx_env.files import read_arrays
 
     return int(read_arrays(path)["progress"][0])
 

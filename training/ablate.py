@@ -9,7 +9,6 @@ decisions, judges it against `greedy` and Monte Carlo on the way, and writes `ab
 
 from __future__ import annotations
 
-import json
 import math
 import subprocess
 import sys
@@ -24,6 +23,9 @@ import numpy as np
 import tyro
 
 from oxx_env.checkpoint import write_atomically
+from oxx_env.files import read_json
+from oxx_env.insight import learning_curve
+from oxx_env.texts import message
 from training.config import check_ranges
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -73,7 +75,7 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
     folder = options.run_dir / f"{'-'.join(words)}-{seed}"
     begun = (folder / "config.json").exists()
     if begun:
-        made = json.loads((folder / "config.json").read_text())
+        made = read_json(folder / "config.json")
         for option in ("decisions", "eval_every", "eval_games"):
             wanted = getattr(options, option)
             if made.get(option) != wanted:
@@ -94,8 +96,7 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
         done = subprocess.run([sys.executable, str(TRAIN), *arguments], stdout=subprocess.DEVNULL)
         if done.returncode:
             raise RuntimeError(f"{name}, seed {seed}: train.py ended with {done.returncode}")
-    with np.load(folder / "state.npz", allow_pickle=False) as state:
-        return list(json.loads(str(state["evaluations"])))
+    return learning_curve(folder)
 
 
 def tell(options: Options, found: dict[str, list[list[dict[str, Any]]]]) -> str:
@@ -158,7 +159,7 @@ def main(argv: list[str]) -> int:
         write_atomically(options.run_dir / "ablation.md", (text + "\n").encode())
         draw(found, options.run_dir / "ablation.png")
     except (ValueError, OSError, RuntimeError) as error:
-        print(f"ablate.py: {error}", file=sys.stderr)
+        print(f"ablate.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("stopped; the same command goes on", file=sys.stderr)

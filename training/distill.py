@@ -18,7 +18,6 @@ import json
 import math
 import sys
 import time
-import zipfile
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
@@ -50,6 +49,7 @@ from oxx_env.engine import (
     stack_decks,
     step,
 )
+from oxx_env.files import read_arrays
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import (
@@ -63,6 +63,7 @@ from oxx_env.rules import (
     RULE_SETS,
 )
 from oxx_env.sound import check_games
+from oxx_env.texts import message
 from training.config import ABOVE_0, check_ranges, check_types, check_width
 from training.evaluate import commit, model_card
 
@@ -283,14 +284,13 @@ def load_part(config: Config, number: int, kind: str = "part") -> Data:
     )  # fmt: skip
     if path.exists():
         try:
-            with np.load(path, allow_pickle=False) as file:
-                made = str(file["options"])
-                seconds = float(file["seconds"])
-                data = Data(file["games"], file["decks"], file["seats"], file["values"], seconds)
+            kept = read_arrays(path, most=1 << 34)
+            made = str(kept.pop("options"))
+            data = Data(**{**kept, "seconds": float(kept["seconds"])})
             check_games(data.games, data.decks, data.seats)
             if data.values.shape != (len(data.games), ACTIONS):
                 raise ValueError(f"values are {list(data.values.shape)}, not {ACTIONS} a game")
-        except (ValueError, KeyError, EOFError, zipfile.BadZipFile) as error:
+        except (ValueError, KeyError, TypeError) as error:
             raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
         if made != wanted:
             raise ValueError(f"{path} was made with other options; name another --run-dir")
@@ -458,7 +458,7 @@ def main(argv: list[str]) -> int:
         save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
         write_atomically(config.run_dir / "figures.json", json.dumps(figures).encode())
     except (ValueError, OSError) as error:
-        print(f"distill.py: {error}", file=sys.stderr)
+        print(f"distill.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("distill.py: stopped; the same command goes on", file=sys.stderr)

@@ -27,8 +27,9 @@ import tyro
 from oxx_env import arena
 from oxx_env.bots import policy_search
 from oxx_env.checkpoint import checksum, find_checkpoint
-from oxx_env.files import replace_between
+from oxx_env.files import read_text, replace_between
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.texts import message
 from training.evaluate import entry
 from training.rows import Rows
 
@@ -205,7 +206,7 @@ def write(options: Options, folder: Path) -> str:
     text = table(rows)
     replace_between(folder / "strength.md", BEGIN, END, text)
     card = find_checkpoint(options.checkpoint) / "README.md"
-    if card.exists() and BEGIN in card.read_text(encoding="utf-8"):
+    if card.exists() and BEGIN in read_text(card):
         replace_between(card, BEGIN, END, text)
     draw(rows, folder / "images" / "equal-time.png")
     return text
@@ -220,7 +221,7 @@ def main(argv: list[str]) -> int:
             return 0
         print(table(list(measure(options).done.values())))
     except (ValueError, OSError) as error:
-        print(f"equal_time.py: {error}", file=sys.stderr)
+        print(f"equal_time.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"stopped; finished rows are in {options.out}, go on by the same command")

@@ -22,6 +22,7 @@ from tqdm import tqdm
 
 from oxx_env import arena
 from oxx_env.checkpoint import load_checkpoint
+from oxx_env.texts import message
 
 BASELINES = ("random", "greedy")
 
@@ -253,7 +254,7 @@ def main(argv: list[str]) -> int:
             progress=not options.json and sys.stderr.isatty(),
         )
     except (ValueError, OSError) as error:
-        print(f"evaluate.py: {error}", file=sys.stderr)
+        print(f"evaluate.py: {message(error)}", file=sys.stderr)
         return 2
     if options.json:
         print(json.dumps({"checkpoint": options.checkpoint, "results": results}))

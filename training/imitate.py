@@ -32,6 +32,7 @@ from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.network import ReflexNetwork
 from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
+from oxx_env.texts import message
 from training.config import ABOVE_0, PRESETS, check_ranges, check_types
 from training.evaluate import commit
 from training.selfplay import training_decks
@@ -193,7 +194,7 @@ def main(argv: list[str]) -> int:
         folder = config.run_dir / "checkpoint"
         save_reflex(folder, net.weights(), facts, card(facts))
     except (ValueError, OSError) as error:
-        print(f"imitate.py: {error}", file=sys.stderr)
+        print(f"imitate.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print("imitate.py: stopped; nothing was written", file=sys.stderr)

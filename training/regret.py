@@ -45,6 +45,7 @@ from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.notation import to_text
 from oxx_env.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
+from oxx_env.texts import message
 from oxx_env.views import View
 from training.rows import Rows
 
@@ -311,7 +312,7 @@ def main(argv: list[str]) -> int:
         if options.write is not None:
             write(options.write, text)
     except (ValueError, OSError) as error:
-        print(f"regret.py: {error}", file=sys.stderr)
+        print(f"regret.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"stopped; finished positions are in {options.out}, go on by the same command")

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from oxx_env.checkpoint import write_atomically
+from oxx_env.files import read_json
 
 
 class Rows:
@@ -24,7 +25,7 @@ class Rows:
         if not path.exists():
             return
         try:
-            kept = json.loads(path.read_text())
+            kept = read_json(path, 1 << 26)
         except ValueError as error:
             raise ValueError(f"{path} is no JSON file: {error}") from error
         rows = kept.get("rows") if isinstance(kept, dict) else None

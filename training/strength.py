@@ -32,7 +32,9 @@ from oxx_env.checkpoint import (
     load_checkpoint,
     write_atomically,
 )
+from oxx_env.files import read_text
 from oxx_env.rules import RULE_SETS, deck_cards
+from oxx_env.texts import message
 from training.config import config_of
 from training.evaluate import entry, model_card, table, with_sections_of
 from training.rows import Rows
@@ -201,11 +203,11 @@ def main(argv: list[str]) -> int:
             card = model_card(config, report(results), command, name)
             place = folder / "README.md"
             if place.exists():
-                card = with_sections_of(place.read_text(encoding="utf-8"), card)
+                card = with_sections_of(read_text(place), card)
             write_atomically(place, card.encode())
         print(report(results))
     except (ValueError, OSError) as error:
-        print(f"strength.py: {error}", file=sys.stderr)
+        print(f"strength.py: {message(error)}", file=sys.stderr)
         return 2
     except KeyboardInterrupt:
         print(f"stopped; finished rows are in {options.out}, go on by the same command")

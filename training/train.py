@@ -22,7 +22,6 @@ import shlex
 import signal
 import sys
 import time
-import zipfile
 from dataclasses import asdict, dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any
@@ -39,10 +38,11 @@ from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
-from oxx_env.files import read_bounded, remove_unfinished
+from oxx_env.files import read_arrays, read_json, remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
 from oxx_env.rules import OVER
 from oxx_env.sound import check_games
+from oxx_env.texts import message
 from training.config import PRESETS, Config, tuples
 from training.evaluate import commit, curve, evaluate, model_card, table
 from training.pool import BOTS
@@ -214,7 +214,7 @@ class Run:
         if not path.exists():  # stopped before the first interval was over: from the start
             return cls.begin(folder, config, init)
         try:
-            state = read_arrays(path)
+            state = read_arrays(path, most=1 << 32)
             changed = changed_options(state, config)
             if changed:
                 raise ValueError(
@@ -263,23 +263,6 @@ class Run:
         )
 
 
-def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
-    """The arrays of a file that `np.savez` wrote.
-
-    One that is packed is refused: it could be a thousand times as large as it looks.
-    """
-    with zipfile.ZipFile(path) as file:
-        packed = [i.filename for i in file.infolist() if i.compress_type != zipfile.ZIP_STORED]
-        if packed:
-            raise ValueError(f"{packed[0]} is compressed")
-    with np.load(path, allow_pickle=False) as file:
-        arrays = {name: file[name] for name in file.files}
-    for name, array in arrays.items():
-        if not isinstance(array, np.ndarray):  # numpy gives the bytes of what it did not write
-            raise ValueError(f"{name} is no array")
-    return arrays
-
-
 def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
     """Raise ValueError unless an array has the form of the run's own, and holds no NaN."""
     longer = name == "games/pool_former"  # grows with the run
@@ -305,7 +288,7 @@ def load_config(path: Path) -> tuple[Config, str | None]:
     """The configuration of a run, and the checkpoint it started from. Raises ValueError if the file
     is none."""
     try:
-        values: dict[str, Any] = json.loads(read_bounded(path))
+        values: dict[str, Any] = read_json(path)
         init = values.pop("init_from", None)
         if not isinstance(init, str | None):
             raise ValueError(f"init_from is a checkpoint or null, not {init!r}")
@@ -517,7 +500,7 @@ def main(argv: list[str]) -> int:
     except (ValueError, OSError) as error:
         if os.environ.get("OXX_TRACEBACK"):
             raise
-        print(f"train.py: {error}", file=sys.stderr)
+        print(f"train.py: {message(error)}", file=sys.stderr)
         return EXIT_UNUSABLE
     except KeyboardInterrupt:  # not while it learns, see `learn`
         print("train.py: stopped; what was saved goes on by --resume", file=sys.stderr)

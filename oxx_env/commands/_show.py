@@ -8,6 +8,8 @@ import time
 from collections.abc import Sequence
 from io import StringIO
 
+from oxx_env.texts import as_it_is
+
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """A table as text: on a terminal drawn by rich where it is installed, else with plain letters.
@@ -96,6 +98,6 @@ class Bar:
             self._write("")
 
     def _write(self, text: str) -> None:
-        print("\r" + text.ljust(self._length) + "\r" * (not text), end="", file=sys.stderr)
-        sys.stderr.flush()
+        out = as_it_is(sys.stderr)
+        print("\r" + text.ljust(self._length) + "\r" * (not text), end="", file=out, flush=True)
         self._length = len(text)

@@ -9,10 +9,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxx_env.commands import ADVISER, OK, Report, UserError
+from oxx_env.files import read_text
 
 if TYPE_CHECKING:
     from oxx_env.advice import Option
     from oxx_env.views import View
+
+MOST = 1 << 20  # letters of an input
 
 
 @dataclass(kw_only=True)
@@ -61,16 +64,19 @@ class Run(Report):
 
     def _read(self) -> str:
         if self.position == "-":
-            return sys.stdin.read()
+            text = sys.stdin.read(MOST + 1)
+            if len(text) > MOST:
+                raise UserError(f"the input is larger than {MOST:,} letters; a position has few")
+            return text
         try:
-            is_file = Path(self.position).is_file()
+            is_file = bool(self.position) and Path(self.position).exists()
         except (OSError, ValueError):  # a text that is too long for a path
             is_file = False
         if is_file:
             try:
-                return Path(self.position).read_text(encoding="utf-8-sig")
-            except UnicodeDecodeError as error:
-                raise UserError(f"{self.position}: byte {error.start + 1} is not UTF-8") from None
+                return read_text(self.position)
+            except ValueError as error:
+                raise UserError(f"{self.position}: {error}") from None
         if len(self.position.split()) == 1 and not self.position.startswith("{"):
             raise UserError(
                 f"{self.position}: no such file, and no position, which has several words: "

@@ -85,14 +85,14 @@ class Run(Report):
 
     def _add_record(self, record: dict[str, Any]) -> None:
         """Append a finished game, if the same command did not do so before."""
+        from oxx_env.files import read_text
         from oxx_env.records import to_line
 
         line = to_line(record) + "\n"
-        with open(self.record, "a+", encoding="utf-8") as file:
-            file.seek(0)
-            if line in file:
-                self.note(f"the record is in {self.record} already")
-                return
+        if line in read_text(self.record, 1 << 30).splitlines(keepends=True):
+            self.note(f"the record is in {self.record} already")
+            return
+        with open(self.record, "a", encoding="utf-8") as file:
             file.write(line)
         self.note(f"record added to {self.record}")
 

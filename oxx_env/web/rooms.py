@@ -24,7 +24,7 @@ from typing import Any
 import numpy as np
 
 from oxx_env import cards, records, telling
-from oxx_env.files import open_whole
+from oxx_env.files import open_whole, read_json
 from oxx_env.render import DIRECTION
 from oxx_env.rules import (
     CARDS_DEALT,
@@ -537,7 +537,7 @@ class Rooms:
     def _load(self, name: str) -> Room:
         path = self.folder / "tables" / f"{name}.json"
         try:
-            return Room.from_dict(json.loads(path.read_text(encoding="utf-8")))
+            return Room.from_dict(read_json(path, 1 << 24))
         except FileNotFoundError:
             raise Refused(404, "there is no such table") from None
         # What is wrong may name a path or a hidden card: it is told to who runs the server alone.
@@ -603,7 +603,7 @@ def write(table: Path, text: str, game: Path | None, finished: list[dict[str, An
 def _is_played(path: Path) -> bool:
     """Has a person decided anything at the table of a file? True for one that cannot be read."""
     try:
-        told = json.loads(path.read_text(encoding="utf-8"))
+        told = read_json(path, 1 << 24)
         people = {i for i, seat in enumerate(told["seats"]) if seat["kind"] == "human"}
         return any(seat in people for seat, _ in told["decisions"])
     except (ValueError, KeyError, TypeError):

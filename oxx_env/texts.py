@@ -1,0 +1,100 @@
+"""Text that comes from elsewhere, in messages and on the terminal: short, and printable."""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import sys
+from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
+from typing import IO, Any, cast
+
+MOST_OF_A_MESSAGE = 4000  # letters; what a person reads, with a position and its mark
+
+# Control characters (a line's end and tab aside), invisible ones, those that turn the direction of
+# a text, and halves of a pair: what moves a cursor, sets a title, or shows another text than it is.
+_UNPRINTABLE = (
+    "\x00-\x08\x0b-\x1f\x7f-\x9f\xad\u034f\u061c\u115f\u1160\u17b4\u17b5\u180b-\u180f\u200b\u200e\u200f"
+    "\u2028-\u202e\u2060-\u206f\u3164\ud800-\udfff\ufeff\uffa0\ufff0-\ufffb"
+    "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
+)
+_HIDDEN = re.compile(f"[{_UNPRINTABLE}]")
+_COLORED = re.compile(rf"(\x1b\[[0-9;]*m)|[{_UNPRINTABLE}]")  # 1: our own colours
+
+
+def printable(text: str) -> str:
+    """The text with each character that a terminal would obey, or not show, as JSON writes it.
+
+    >>> printable("a\\x1b]0;title")
+    'a\\\\u001b]0;title'
+    """
+    return _HIDDEN.sub(_escaped, text)
+
+
+def _escaped(found: re.Match[str]) -> str:
+    if found.lastindex:
+        return found.group()
+    # As in JSON, so that what is printed as JSON still is.
+    code = ord(found.group())
+    return f"\\u{code:04x}" if code < 0x10000 else json.dumps(found.group())[1:-1]
+
+
+def short(value: Any, limit: int = 40) -> str:
+    """A value as JSON for a message, printable and cut to a readable length."""
+    if isinstance(value, int) and not isinstance(value, bool) and abs(value) > 10**limit:
+        return "a huge number"
+    try:
+        if isinstance(value, str):
+            value = value[: limit + 1]
+        text = json.dumps(value, ensure_ascii=False, default=str)
+    except (ValueError, RecursionError):
+        text = type(value).__name__
+    return cut(printable(text), limit)
+
+
+def cut(text: str, limit: int) -> str:
+    """The beginning of a text that is longer."""
+    return text if len(text) <= limit else text[: limit - 1] + "…"
+
+
+def message(error: BaseException | str) -> str:
+    """What a person is told of an error: printable, and no longer than a page."""
+    return printable(cut(str(error), MOST_OF_A_MESSAGE))
+
+
+class _Shown:
+    """A stream that writes nothing which a terminal would obey, besides our own colours."""
+
+    def __init__(self, stream: IO[str]) -> None:
+        self.stream = stream
+        colors = stream.isatty() or bool(os.environ.get("FORCE_COLOR"))
+        self._pattern = _COLORED if colors else _HIDDEN
+
+    def write(self, text: str) -> int:
+        self.stream.write(self._pattern.sub(_escaped, text))
+        return len(text)
+
+    def writelines(self, lines: Iterable[str]) -> None:
+        for line in lines:
+            self.write(line)
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self.stream, name)
+
+
+@contextmanager
+def shown() -> Iterator[None]:
+    """Within, all that goes to stdout and stderr is printable."""
+    before = sys.stdout, sys.stderr
+    streams = [s if isinstance(s, _Shown) or s is None else _Shown(s) for s in before]
+    sys.stdout, sys.stderr = cast(list[Any], streams)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def as_it_is(stream: IO[str]) -> IO[str]:
+    """The stream itself, for what moves the cursor on purpose and holds figures only."""
+    return stream.stream if isinstance(stream, _Shown) else stream
