@@ -28,7 +28,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env import __version__, cards
-from oxx_env.bots import Bot, make
+from oxx_env.bots import Bot, make, whole
 from oxx_env.engine import PENDING, masks, pending, step
 from oxx_env.files import read_bounded
 from oxx_env.rules import ACTIONS, MAX_PLAYERS
@@ -221,7 +221,7 @@ class Player:
             for i, seat in enumerate(who["seat"][:n].tolist()):
                 action = self._ask(at[seat], seat, rngs[seat], mask[i])
                 actions[i] = action
-                table.decisions.append((seat, action))
+                table.note(seat, bytes((action,)))
             step(games, decks, who, n, actions, False)
         return table.scores()
 
@@ -246,13 +246,13 @@ class Player:
             self._decisions[entry] += 1
         else:
             self._timed.add(kind)
-        known = isinstance(action, (int, np.integer)) and 0 <= action < ACTIONS
-        if not known or not mask[action]:
+        number = whole(action)
+        if number is None or not 0 <= number < ACTIONS or not mask[number]:
             raise ValueError(
                 f"bot {spec_name(bot)!r} at seat {seat} chose {action!r}, which is not legal; "
                 f"legal: {np.flatnonzero(mask).tolist()}"
             )
-        return int(action)
+        return number
 
 
 Job = tuple[int, tuple[Lineup, ...]]  # block number, line-ups

@@ -24,6 +24,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env import cards
+from oxx_env.bots import whole
 from oxx_env.cards import COLORS, NUMBERS
 from oxx_env.files import open_regular, open_whole
 from oxx_env.jit import kernel
@@ -247,7 +248,9 @@ def play_match(table: Table, bots: Sequence[Any], rngs: Sequence[np.random.Gener
     """
     while deciders := table.deciders():
         for seat, view in [(seat, table.view(seat)) for seat in deciders]:
-            table.act(seat, int(bots[seat].act(view, rngs[seat])))
+            action = bots[seat].act(view, rngs[seat])
+            number = whole(action)
+            table.act(seat, action if number is None else number)
 
 
 # --- replay ---------------------------------------------------------------------------------------

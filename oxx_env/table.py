@@ -49,6 +49,8 @@ from oxx_env.views import View, clone
 MAX_SEED = 2**64 - 2
 Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 
+Mark = tuple[bytes, int]  # the record's bytes, how much of its course was noted
+
 
 @kernel
 def _act(games, decks, seat, action):
@@ -175,12 +177,22 @@ class Table:
 
     @property
     def decisions(self) -> list[tuple[int, int]]:
-        """(seat, action) since the deal, in order; whoever acts past `act` appends or `note`s."""
+        """(seat, action) since the deal, in order; what acts past `act` calls `note`."""
         return self._course.decisions
 
     def note(self, first: int, actions: bytes) -> None:
         """Note what the seats from `first` on did, one action a byte; passes do not count."""
         self._course.noted.append((first, actions))
+
+    def mark(self) -> Mark:
+        """Where the match stands now, for `undo`."""
+        return self.games.tobytes(), len(self._course.noted)
+
+    def undo(self, mark: Mark) -> None:
+        """Go back to where the same match stood at a `mark`, as if nothing had happened since."""
+        games, noted = mark
+        self.games.view(np.uint8)[:] = np.frombuffer(games, np.uint8)
+        self._course.forget(noted, int(self.games[0]["match_game"]))
 
     @property
     def game(self) -> np.void:
@@ -208,18 +220,23 @@ class Table:
     def act(self, seat: int, action: int) -> None:
         """Carry out one decision; when all have decided, run on to the next one.
 
-        Raises ValueError for an action that is not legal.
+        Raises ValueError for an action that is not legal. Whatever it raises, nothing has happened.
         """
         legal = self.legal(seat)
         if action not in legal or action == PASS:
             raise ValueError(f"action {action!r} of seat {seat} is not legal; legal: {legal}")
-        self.decisions.append((seat, int(action)))
-        _act(self.games, self.decks, seat, int(action))
-        _advance(self.games, self.decks)
-        number, by_hand = int(self.games[0]["match_game"]), self._course.by_hand
-        if self._deals is not None and number not in by_hand:
-            deal = check_deal(self.players, *self._deals(number))
-            by_hand[number] = _lay_out(self.games, self.decks, deal)
+        mark = self.mark()
+        try:
+            _act(self.games, self.decks, seat, int(action))
+            _advance(self.games, self.decks)
+            number, by_hand = int(self.games[0]["match_game"]), self._course.by_hand
+            if self._deals is not None and number not in by_hand:
+                deal = check_deal(self.players, *self._deals(number))
+                by_hand[number] = _lay_out(self.games, self.decks, deal)
+            self.note(seat, bytes((action,)))
+        except BaseException:  # also Ctrl-C between two of them
+            self.undo(mark)
+            raise
 
     def view(self, seat: int) -> View:
         """What the seat knows."""
@@ -268,8 +285,8 @@ class Course:
 
     games, decks   GAME [1] at the match's first decision and DECK [1], the deck called `deck`
     by_hand        number of a game from 1 -> its deal, where that was set by hand
-    decisions      (seat, action) in order; whoever acts appends to it
-    noted          (first seat, actions) not yet among the decisions: who is in a hurry appends here
+    noted          (first seat, actions), one action a byte, in order: what acts appends here
+    decisions      the same as (seat, action) in order, without passes
     """
 
     def __init__(
@@ -280,16 +297,26 @@ class Course:
         by_hand: dict[int, dict[str, Any]],
     ) -> None:
         self.noted: list[tuple[int, bytes]] = []
+        self._read = 0  # of those noted, how many are among the decisions
         self._decisions: list[tuple[int, int]] = []
         self._games, self._decks, self._deck, self.by_hand = games, decks, deck, by_hand
         self._walk: Walk | None = None
 
     @property
     def decisions(self) -> list[tuple[int, int]]:
-        for first, actions in self.noted:
+        for first, actions in self.noted[self._read :]:
             self._decisions += [pair for pair in enumerate(actions, first) if pair[1] != PASS]
-        self.noted.clear()
+        self._read = len(self.noted)
         return self._decisions
+
+    def forget(self, noted: int, game: int) -> None:
+        """Leave the first `noted` of what is noted and the deals up to a game, as if the rest had
+        not happened."""
+        del self.noted[noted:]
+        for number in [number for number in self.by_hand if number > game]:
+            del self.by_hand[number]
+        if self._read > noted:
+            self._read, self._decisions, self._walk = 0, [], None
 
     def walk(self) -> Walk:
         """Through all decisions so far; the same one each time."""

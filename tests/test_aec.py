@@ -75,7 +75,7 @@ def test_the_same_deal_and_choices_give_the_same_game_as_in_parallel(
         assert aec.match.table.games.tobytes() == parallel.match.table.games.tobytes()
         assert aec.rewards == rewards
         assert aec.terminations == terminated
-        assert aec.infos == infos
+        np.testing.assert_equal(aec.infos, infos)
         for agent, observation in seen.items():
             np.testing.assert_equal(aec.observe(agent), observation)
             sums[agent] += rewards[agent]

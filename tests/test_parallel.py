@@ -130,7 +130,10 @@ def test_a_reward_comes_with_the_step_that_caused_it() -> None:
 def test_the_last_infos_hold_scores_ranks_and_winners_of_the_match(rules: str) -> None:
     env = baron_oxx_v0.parallel_env(4, rules, games_per_match=2)
     steps = play(env, np.random.default_rng(5), seed=5)
-    assert all(info == {} for step in steps[1:-1] for info in step[4].values())
+    for observations, infos in [(steps[0][0], steps[0][1]), *((s[0], s[4]) for s in steps[1:-1])]:
+        assert all(list(info) == ["action_mask"] for info in infos.values())
+        for agent, info in infos.items():
+            np.testing.assert_array_equal(info["action_mask"], observations[agent]["action_mask"])
     records = env.records()
     assert [record["match"]["game"] for record in records] == [1, 2]
     scores = [sum(record["scores"][seat] for record in records) for seat in range(4)]
@@ -140,7 +143,8 @@ def test_the_last_infos_hold_scores_ranks_and_winners_of_the_match(rules: str) -
         assert info["scores"] == scores
         assert info["winners"] == winners
         assert [seat for seat in range(4) if info["ranks"][seat] == 1] == winners
-        assert all(type(value) is int for values in info.values() for value in values)
+        told = (info[key] for key in ("scores", "ranks", "winners"))
+        assert all(type(value) is int for values in told for value in values)
     lists = [info["scores"] for info in steps[-1][4].values()]
     assert len({id(values) for values in lists}) == 4
 

@@ -15,6 +15,7 @@ True
 from __future__ import annotations
 
 import importlib
+import operator
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol, runtime_checkable
@@ -23,7 +24,7 @@ import numpy as np
 
 from oxx_env.views import View
 
-__all__ = ["BOTS", "Bot", "BotSpecError", "Kind", "describe", "make"]
+__all__ = ["BOTS", "Bot", "BotSpecError", "Kind", "describe", "make", "whole"]
 
 
 class BotSpecError(ValueError):
@@ -50,6 +51,15 @@ class Bot(Protocol):
 
 
 Factory = Callable[..., Bot]
+
+
+def whole(action: Any) -> int | None:
+    """An action as an int: of an integer of any kind, or of an array of one; else None."""
+    try:
+        return operator.index(action)
+    except TypeError:
+        one = isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind in "iu"
+        return int(action.item()) if one else None
 
 
 @dataclass(frozen=True)

@@ -8,10 +8,13 @@ parallel environment.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Iterable
+from operator import add
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
 from oxx_env.cards import DeckSpec
@@ -21,6 +24,10 @@ from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, PASS
 
 _NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when somebody asks
+# What PettingZoo's step of an agent that has terminated changes in place.
+_CHANGED_IN_PLACE = (
+    "agents", "rewards", "_cumulative_rewards", "terminations", "truncations", "infos",
+)  # fmt: skip
 
 
 class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
@@ -50,9 +57,9 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
         super().__init__(
             Match(num_players, rules, deck, games_per_match, reward, illegal_action, render_mode)
         )
-        players = self.match.players
-        self._masks = np.empty((players, ACTIONS), np.int8)
-        self._rewards = np.empty(players)
+        self._rewards = np.empty(self.match.players)
+        self._deciders: list[int] = []  # seats that decide now, in order
+        self.infos: dict[str, dict[str, Any]] = {}
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a match; for seed and options see the parallel environment's `reset`."""
@@ -63,9 +70,9 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
         self._cumulative_rewards = dict.fromkeys(agents, 0.0)
         self.terminations = dict.fromkeys(agents, False)
         self.truncations = dict.fromkeys(agents, False)
-        self.infos: dict[str, dict[str, Any]] = {agent: {} for agent in agents}
+        self._see_masks(self.match.masks())
         self._skip_agent_selection: str | None = None
-        self.agent_selection = agents[self.match.table.deciders()[0]]
+        self.agent_selection = agents[self._deciders[0]]
         if self.render_mode == "human":
             self.render()
 
@@ -73,32 +80,62 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
         """The selected agent acts (None once it has terminated).
 
         Raises IllegalAction, a ValueError, for an action that is no integer or not legal, naming
-        the agent and the legal ones; then nothing has happened. Raises ResetNeeded before `reset`
-        and when no agent is left.
+        the agent and the legal ones. Raises ResetNeeded before `reset` and when no agent is left.
+        Whatever it raises, also Ctrl-C, nothing has happened.
         """
         if not self.agents:
             self.match.check_dealt("step()")
             raise ResetNeeded("step() after the end of the match: call reset() first")
-        agent = self.agent_selection
-        if self.terminations[agent]:
-            self._was_dead_step(action)
-            return
-        match, seat = self.match, self._seats[agent]
+        before, mark = vars(self).copy(), self.match.mark()
+        try:
+            if self.terminations[self.agent_selection]:
+                for name in _CHANGED_IN_PLACE:
+                    setattr(self, name, copy.copy(before[name]))
+                self._was_dead_step(action)
+            else:
+                self._live_step(action)
+        except BaseException:
+            self.match.undo(mark)
+            for name, value in before.items():
+                setattr(self, name, value)
+            raise
+
+    def _live_step(self, action: int | None) -> None:
+        match, agents, agent = self.match, self.agents, self.agent_selection
+        seat = self._seats[agent]
         packed = bytes((match.as_action(seat, action),))
-        over = match.step(packed, seat, _NO_OBS, self._masks, self._rewards)
-        self._cumulative_rewards[agent] = 0.0
-        for other, reward in zip(self.agents, self._rewards.tolist(), strict=True):
-            self.rewards[other] = reward
-            self._cumulative_rewards[other] += reward
-        if over:
-            self.infos = dict(zip(self.agents, match.results(), strict=True))
-            self.terminations = dict.fromkeys(self.agents, True)
-            self.agent_selection = self.agents[0]
+        masks = np.empty((match.players, ACTIONS), np.int8)
+        over = match.step(packed, seat, _NO_OBS, masks, self._rewards)
+        total = self._cumulative_rewards.copy()
+        total[agent] = 0.0
+        if len(self._deciders) > 1 and not over:
+            # A pick among several changes nothing but what this seat may do.
+            self.rewards = dict.fromkeys(agents, 0.0)
+            self.infos = self.infos.copy()
+            self.infos[agent] = {"action_mask": masks[seat]}
+            self._deciders = self._deciders[1:]
         else:
-            # In the card phase the lowest seat still to pick; at a row choice the only decider.
-            self.agent_selection = self.agents[self._masks[:, PASS].argmin()]
+            rewards = self._rewards.tolist()
+            self.rewards = dict(zip(agents, rewards, strict=True))
+            total = dict(zip(agents, map(add, total.values(), rewards), strict=True))
+            self._see_masks(masks)
+        self._cumulative_rewards = total
+        if over:
+            match.add_results(self.infos)
+            self.terminations = dict.fromkeys(agents, True)
+            self.agent_selection = agents[0]
+        else:
+            self.agent_selection = agents[self._deciders[0]]
         if self.render_mode == "human":
             self.render()
+
+    def _see_masks(self, masks: NDArray[np.int8]) -> None:
+        """Who decides, and each agent's info, by the masks [P, A]."""
+        # In the card phase the seats still to pick; at a row choice the only decider.
+        self._deciders = [s for s, passes in enumerate(masks[:, PASS].tolist()) if not passes]
+        self.infos = {
+            agent: {"action_mask": mask} for agent, mask in zip(self.agents, masks, strict=True)
+        }
 
     def observe(self, agent: str) -> Observation:
         """What the agent sees; its mask is pass alone (9) while it has nothing to decide."""

@@ -16,12 +16,16 @@ from oxx_env.rules import (
     FIRST_ROW,
     HAND_SIZE,
     N_COLORS,
+    NO_CARD,
     NUMBERS,
+    OVER,
     PASS,
     act,
     advance,
+    clear_revealed,
     color_count,
     decides,
+    heads_of,
     is_positive,
     legal_actions,
     match_over,
@@ -122,6 +126,47 @@ def step_table(games, decks, actions, first, reward, obs, masks, rewards):
     write_rewards(game, reward, rewards)
     write_seats(games, decks, 0, obs, masks)
     return ENDED if match_over(game) else RUNNING
+
+
+@kernel
+def end_by_illegal(game, deck, offenders):
+    """An illegal action ends the match: the offenders (bit set of seats) share the last place, all
+    others the first.
+
+    The others get the best points of the match that one of them has; the offenders the worst of
+    all seats and besides what no legal play could cost more: the heads of every card that nobody
+    has taken, and of the whole deck for each game to come.
+    """
+    players = np.int64(game["players"])
+    sign = 1 if is_positive(game) else -1
+    worst, best = np.int64(1 << 40), np.int64(-(1 << 40))
+    for seat in range(players):
+        points = sign * points_of(game, seat)
+        worst = min(worst, points)
+        if offenders >> seat & 1 == 0:
+            best = max(best, points)
+    heads = 0
+    for number in range(1, NUMBERS + 1):
+        heads += heads_of(deck["cards"][number])
+    price = heads * (1 + np.int64(game["match_games"]) - np.int64(game["match_game"]))
+    for index in range(np.int64(game["taken_count"])):
+        price -= heads_of(deck["cards"][game["taken"][index]])
+    for seat in range(players):
+        points = worst - price if offenders >> seat & 1 else best
+        game["match_points"][seat] = sign * points - np.int64(game["points"][seat])
+        game["picks"][seat] = NO_CARD
+    clear_revealed(game)
+    game["phase"] = OVER
+    game["match_game"] = game["match_games"]
+
+
+@kernel
+def end_table(games, decks, offenders, reward, obs, masks, rewards):
+    """`end_by_illegal`, and what `step_table` writes."""
+    note_points(games[0], rewards)
+    end_by_illegal(games[0], decks[0], offenders)
+    write_rewards(games[0], reward, rewards)
+    write_seats(games, decks, 0, obs, masks)
 
 
 @kernel

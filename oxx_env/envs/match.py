@@ -14,14 +14,15 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from oxx_env import cards
+from oxx_env.bots import whole
 from oxx_env.envs import kernels
-from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, step_table
+from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, end_table, step_table
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.table import Table, check_seed
+from oxx_env.table import Mark, Table, check_seed
 from oxx_env.views import View
 
-ILLEGAL_ACTION = ("raise", "substitute")
+ILLEGAL_ACTION = ("raise", "substitute", "terminate")
 RENDER_MODES = ("human", "rgb_array", "ansi")
 METADATA: dict[str, Any] = {
     "name": "baron_oxx_v0",
@@ -47,7 +48,9 @@ class Match:
                     `relative`: that minus the mean of the others'; `win`: at the end of the match
                     the share of the victory
     illegal_action  `raise`: an error; `substitute`: a uniformly random legal action instead, from
-                    a stream of its own, so that legal play is unaffected
+                    a stream of its own, so that legal play is unaffected; `terminate`: the match
+                    ends, the offenders share the last place, all others the first (see
+                    `kernels.end_by_illegal` for the points)
     render_mode     None, `human`, `rgb_array` or `ansi`
 
     Raises ValueError for anything else.
@@ -66,7 +69,9 @@ class Match:
         self.table = Table(num_players, rules, deck, games_per_match)
         self.players = self.table.players
         self.reward = one_of("reward", reward, REWARDS)
-        self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION))
+        one_of("illegal_action", illegal_action, ILLEGAL_ACTION)
+        self.illegal_action = illegal_action
+        self.offenders: list[int] = []  # whose illegal actions ended the match
         if render_mode is not None:
             one_of("render_mode", render_mode, RENDER_MODES)
         self.render_mode = render_mode
@@ -99,8 +104,7 @@ class Match:
                 self._deals = np.random.default_rng(self._deals_seed)
             chosen = int(self._deals.integers(1 << 53))  # exact in every JSON reader
         self.table.deal(chosen, **given)
-        self.seed = chosen
-        self._substitutes = None
+        self.seed, self.offenders, self._substitutes = chosen, [], None
 
     def check_dealt(self, what: str) -> None:
         """Raises ResetNeeded before the first deal."""
@@ -123,6 +127,8 @@ class Match:
         Writes observations [P, OBS] (none for an array [0, OBS]), masks [P, A] (likewise) and
         rewards [P]. Returns whether the match is over. Raises IllegalAction, and then nothing has
         happened.
+
+        What calls it takes a `mark` before and calls `undo` if anything is raised afterwards.
         """
         table = self.table
         games, decks = table.games, table.decks
@@ -130,14 +136,31 @@ class Match:
         while code >= ILLEGAL:
             seat = code - ILLEGAL
             action = actions[seat - first]
-            if not self.substitutes:
+            if self.illegal_action == "raise":
                 raise self.illegal(seat, action, name)
+            if self.illegal_action == "terminate":
+                offenders = [s for s, a in enumerate(actions, first) if a not in table.legal(s)]
+                self.terminate(offenders, obs, masks, rewards)
+                return True
             changed = bytearray(actions)
             changed[seat - first] = self.substitute(seat)
             actions = bytes(changed)
             code = step_table(games, decks, actions, first, self.reward, obs, masks, rewards)
         table.note(first, actions)
         return bool(code == ENDED)
+
+    def terminate(
+        self,
+        offenders: list[int],
+        obs: NDArray[np.float32],
+        masks: NDArray[np.int8],
+        rewards: NDArray[np.float64],
+    ) -> None:
+        """End the match because of these seats' illegal actions; writes what `step` writes."""
+        self.offenders = offenders
+        bits = sum(1 << seat for seat in offenders)
+        table = self.table
+        end_table(table.games, table.decks, bits, self.reward, obs, masks, rewards)
 
     def substitute(self, seat: int) -> int:
         """A uniformly random legal action."""
@@ -154,15 +177,30 @@ class Match:
 
     def as_action(self, seat: int, action: Any, name: str = "player_") -> int:
         """The action as an int that fits a byte. Raises IllegalAction unless it is an integer."""
-        try:
-            number = action.__index__()
-        except (AttributeError, TypeError):
-            raise self.illegal(seat, action, name) from None
+        number = whole(action)
+        if number is None:
+            raise self.illegal(seat, action, name)
         if 0 <= number < ACTIONS:
-            return int(number)
-        if self.substitutes:
+            return number
+        if self.illegal_action != "raise":
             return ACTIONS  # legal for nobody
         raise self.illegal(seat, number, name)
+
+    # --- an exception or Ctrl-C in the middle of a step ---
+
+    def mark(self) -> tuple[Mark, Any]:
+        """Where the match stands now, for `undo`."""
+        substitutes = self._substitutes
+        return self.table.mark(), substitutes and substitutes.bit_generator.state
+
+    def undo(self, mark: tuple[Mark, Any]) -> None:
+        """Go back to where the same match stood at a `mark`, as if nothing had happened since."""
+        self.table.undo(mark[0])
+        self.offenders = []
+        if mark[1] is None:
+            self._substitutes = None
+        elif self._substitutes is not None:
+            self._substitutes.bit_generator.state = mark[1]
 
     # --- looking ---
 
@@ -182,14 +220,26 @@ class Match:
         kernels.write_seats(self.table.games, self.table.decks, 0, obs, masks)
         return obs, masks
 
+    def masks(self) -> NDArray[np.int8]:
+        """All seats' legal actions [P, A], a new array."""
+        masks = np.empty((self.players, ACTIONS), np.int8)
+        no_obs = np.empty((0, OBS), np.float32)
+        kernels.write_seats(self.table.games, self.table.decks, 0, no_obs, masks)
+        return masks
+
     def results(self) -> list[dict[str, Any]]:
-        """For each seat the match's `scores`, `ranks` and `winners`, in lists of its own."""
+        """For each seat the match's `scores`, `ranks` and `winners`, in lists of its own, and
+        `illegal`, the offenders' seats, where illegal actions ended it."""
         scores, ranks = self.table.scores(), self.table.ranks()
-        winners = [seat for seat, rank in enumerate(ranks) if rank == 1]
-        return [
-            {"scores": scores[:], "ranks": ranks[:], "winners": winners[:]}
-            for _ in range(self.players)
-        ]
+        told = {"scores": scores, "ranks": ranks, "winners": self.table.winners()}
+        if self.offenders:
+            told["illegal"] = self.offenders
+        return [{key: value[:] for key, value in told.items()} for _ in range(self.players)]
+
+    def add_results(self, infos: dict[str, dict[str, Any]]) -> None:
+        """Put `results` into the infos of the agents, which stand there by seat."""
+        for info, results in zip(infos.values(), self.results(), strict=True):
+            info |= results
 
     @property
     def state_size(self) -> int:
@@ -243,6 +293,10 @@ class Match:
         if self._window is not None:
             self._window.close()
             self._window = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        # A window belongs to one process and one environment: a copy opens its own when it draws.
+        return {**vars(self), "_window": None}
 
 
 def illegal_text(agent: str, action: Any, legal: Sequence[int]) -> str:

@@ -135,7 +135,7 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
         observations = _by_agent(self.agents, *self.match.observe_all())
         if self.render_mode == "human":
             self.render()
-        return observations, {agent: {} for agent in self.agents}
+        return observations, _infos(observations)
 
     def step(
         self, actions: dict[str, int]
@@ -150,7 +150,8 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
 
         After the end `step({})` returns empty dicts. Raises IllegalAction, a ValueError, for a
         missing or unknown agent and for an action that is no integer or not legal, naming the legal
-        ones; then nothing has happened. Raises ResetNeeded before `reset` and after the end.
+        ones. Raises ResetNeeded before `reset` and after the end. Whatever it raises, also Ctrl-C,
+        nothing has happened.
         """
         agents = self.agents
         if not agents:
@@ -167,22 +168,28 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
         obs = np.empty((players, OBS), np.float32)
         masks = np.empty((players, ACTIONS), np.int8)
         rewards = self._rewards
-        over = match.step(packed, 0, obs, masks, rewards)
-        infos: dict[str, dict[str, Any]]
-        if over:
-            infos = dict(zip(agents, match.results(), strict=True))
-            self.agents = []
-        else:
-            infos = {agent: {} for agent in agents}
-        if self.render_mode == "human":
-            self.render()
-        return (
-            _by_agent(agents, obs, masks),
-            dict(zip(agents, rewards.tolist())),  # noqa: B905
-            dict.fromkeys(agents, over),
-            dict.fromkeys(agents, False),
-            infos,
-        )
+        mark = match.mark()
+        try:
+            over = match.step(packed, 0, obs, masks, rewards)
+            if over:
+                self.agents = []
+            if self.render_mode == "human":
+                self.render()
+            observations = _by_agent(agents, obs, masks)
+            infos = _infos(observations)
+            if over:
+                match.add_results(infos)
+            return (
+                observations,
+                dict(zip(agents, rewards.tolist())),  # noqa: B905
+                dict.fromkeys(agents, over),
+                dict.fromkeys(agents, False),
+                infos,
+            )
+        except BaseException:
+            match.undo(mark)
+            self.agents = agents
+            raise
 
     def _step_without_agents(self, actions: dict[str, int]) -> Any:
         self.match.check_dealt("step()")
@@ -212,6 +219,11 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
             )
         as_action = self.match.as_action
         return bytes(as_action(seat, actions[agent]) for agent, seat in self._seats.items())
+
+
+def _infos(observations: dict[str, Observation]) -> dict[str, dict[str, Any]]:
+    """Each agent's mask once more, where some libraries look for it: the same array."""
+    return {agent: {"action_mask": seen["action_mask"]} for agent, seen in observations.items()}
 
 
 def _by_agent(

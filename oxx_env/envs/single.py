@@ -15,7 +15,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.cards import DeckSpec
-from oxx_env.envs.kernels import write_seats
 from oxx_env.envs.match import METADATA, Match, ResetNeeded, action_space, observation_box
 from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, PASS
@@ -69,6 +68,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
         self.observation_space = observation_box()
         self.action_space = action_space()
         self._masks = np.empty((players, ACTIONS), np.int8)
+        self._drawn: dict[int, Any] = {}  # of bots asked in this step, their generators' states
         self._rewards = np.empty(players)
 
     def reset(
@@ -83,8 +83,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
             seed = int(self.np_random.integers(1 << 53))
         self.match.deal(seed, options)
         self._rngs = {seat: bot_rng(self.match.seed, 0, 0, seat) for seat in self.bots}
-        table = self.match.table
-        write_seats(table.games, table.decks, 0, _NO_OBS, self._masks)
+        self._masks = self.match.masks()
         if self.render_mode == "human":
             self.render()
         # Everybody has four cards at the start, so the learner decides now.
@@ -96,29 +95,44 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
 
         Returns observation, reward, terminated, truncated (never) and info, which holds the mask
         and, at the end, `scores`, `ranks` and `winners`. Raises IllegalAction, a ValueError, for an
-        action that is no integer or not legal; then nothing has happened. Raises ResetNeeded before
-        `reset` and after the end.
+        action that is no integer or not legal; ResetNeeded before `reset` and after the end.
+        Whatever it raises, also what a bot raises and Ctrl-C, nothing has happened: the next step
+        asks the bots again, with the same generators.
         """
         match, seat = self.match, self.seat
         match.check_dealt("step()")
         if match.table.over:
             raise ResetNeeded("step() after the end of the match: call reset() first")
         number = match.as_action(seat, action)
-        if number >= ACTIONS or not self._masks[seat, number]:
-            if not match.substitutes:
-                raise match.illegal(seat, number)
-            number = match.substitute(seat)
-        reward, over = self._decide(number)
-        while not over and self._masks[seat, PASS]:
-            more, over = self._decide(PASS)
-            reward += more
-        if self.render_mode == "human":
-            self.render()
-        observation, mask = match.observe(seat)
-        info: dict[str, Any] = {"action_mask": mask}
-        if over:
-            info |= match.results()[seat]
-        return observation, reward, over, False, info
+        legal = number < ACTIONS and self._masks[seat, number]
+        if not legal and match.illegal_action == "raise":
+            raise match.illegal(seat, number)
+        mark = match.mark()
+        self._drawn = {}
+        try:
+            if legal:
+                reward, over = self._decide(number)
+            elif match.illegal_action == "substitute":
+                reward, over = self._decide(match.substitute(seat))
+            else:
+                match.terminate([seat], _NO_OBS, self._masks, self._rewards)
+                reward, over = float(self._rewards[seat]), True
+            while not over and self._masks[seat, PASS]:
+                more, over = self._decide(PASS)
+                reward += more
+            if self.render_mode == "human":
+                self.render()
+            observation, mask = match.observe(seat)
+            info: dict[str, Any] = {"action_mask": mask}
+            if over:
+                info |= match.results()[seat]
+            return observation, reward, over, False, info
+        except BaseException:
+            match.undo(mark)
+            for bot, state in self._drawn.items():
+                self._rngs[bot].bit_generator.state = state
+            self._masks = match.masks()
+            raise
 
     def _decide(self, action: int) -> tuple[float, bool]:
         """One decision point: the learner's action and the bots'. Its reward; is the match over?"""
@@ -131,6 +145,8 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
         return float(self._rewards[self.seat]), over
 
     def _ask(self, seat: int, bot: Any) -> int:
+        if seat not in self._drawn:
+            self._drawn[seat] = self._rngs[seat].bit_generator.state
         action = bot.act(self.match.view(seat), self._rngs[seat])
         name = f"bot {getattr(bot, 'spec', bot)} at player_"
         number = self.match.as_action(seat, action, name)

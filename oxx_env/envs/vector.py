@@ -92,7 +92,7 @@ class BaronOxxVecEnv(VecEnv):
         self.games_per_match = check_games(games_per_match)
         self.reward = one_of("reward", reward, kernels.REWARDS)
         self.reward_scale = _scale(reward_scale)
-        self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION))
+        self.substitutes = bool(one_of("illegal_action", illegal_action, ILLEGAL_ACTION[:2]))
 
         kinds = list(itertools.product(sizes, flags, range(len(decks))))
         kinds = [kinds[i % len(kinds)] for i in range(int(num_envs))]
