@@ -79,6 +79,8 @@ def _save(
     card: str,
 ) -> Path:
     folder = Path(folder)
+    if not np.isfinite(weights).all():
+        raise CheckpointError(f"{folder}: weights that are not finite numbers are not written")
     folder.mkdir(parents=True, exist_ok=True)
     tensors = {}
     for name, layer in table.items():

@@ -23,11 +23,10 @@ from typing import Any
 
 from oxx_env import __version__, commands
 from oxx_env.commands import OK, UNUSABLE, Command, UserError
+from oxx_env.shell import INTERRUPTED, quietly
 from oxx_env.texts import message, shown
 
 INTERNAL = 70  # a fault of ours (EX_SOFTWARE)
-INTERRUPTED = 130  # 128 + SIGINT
-PIPE_CLOSED = 141  # 128 + SIGPIPE
 EXTRAS = {  # module that may be missing → the extra that brings it
     "torch": "train",
     "safetensors": "train",
@@ -51,10 +50,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if hasattr(stream, "reconfigure"):  # a terminal without this letter shows a "?"
             stream.reconfigure(errors="replace")
     with shown():
-        return _main(list(sys.argv[1:] if argv is None else argv))
+        return quietly(lambda: _told(list(sys.argv[1:] if argv is None else argv)))
 
 
-def _main(argv: list[str]) -> int:
+def _told(argv: list[str]) -> int:
     try:
         code = _run(argv)
         sys.stdout.flush()  # so that a closed pipe or a full disk shows here
@@ -62,7 +61,7 @@ def _main(argv: list[str]) -> int:
     except KeyboardInterrupt:
         return INTERRUPTED
     except BrokenPipeError:
-        return _close_pipe()
+        raise
     except Exception as error:
         if os.environ.get("OXX_TRACEBACK"):
             raise
@@ -197,12 +196,6 @@ def _explain(error: Exception) -> tuple[str, int]:
         return str(error), UNUSABLE
     hint = "a fault of oxx; OXX_TRACEBACK=1 shows where"
     return f"{type(error).__name__}: {error} ({hint})", INTERNAL
-
-
-def _close_pipe() -> int:
-    """Nobody reads on: end quietly, also when Python flushes stdout at its exit."""
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-    return PIPE_CLOSED
 
 
 if __name__ == "__main__":

@@ -49,6 +49,7 @@ from oxx_env.rules import (
 from oxx_env.texts import message
 
 CURVE = "curve.json"  # in a checkpoint folder: win shares on the way
+NO_SHARE = ("decisions", "ci95")  # what a point of the curve holds besides win shares
 Floats = NDArray[np.float64]
 
 # One card that could be played.
@@ -401,8 +402,9 @@ def card_values(play: SelfPlay) -> CardValues:
 # --- training curves ----------------------------------------------------------------------------
 
 
-def learning_curve(folder: str | os.PathLike[str]) -> list[dict[str, float]]:
-    """How strong a policy was on its way: `{"decisions", "greedy_2p": win share, ...}` in order.
+def learning_curve(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
+    """How strong a policy was on its way: `{"decisions", "greedy_2p": win share, ..., "ci95":
+    {"greedy_2p": [low, high], ...}}` in order; runs of old have no `ci95`.
 
     `folder` is a run's folder, or a checkpoint (a shipped name will do). Raises ValueError where no
     curve is kept.
@@ -435,20 +437,26 @@ def keep_curve(run: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) 
 # --- figures ------------------------------------------------------------------------------------
 
 
-def draw_curve(axes: Any, curve: list[dict[str, float]]) -> None:
-    """Win shares over the decisions learned from; dotted: parity."""
+def draw_curve(axes: Any, curve: list[dict[str, Any]], bot: str | None = None) -> None:
+    """Win shares over the decisions learned from, against all bots or one, with 95 % intervals
+    where they are known; dotted: parity."""
     decisions = [point["decisions"] for point in curve]
-    for name in [name for name in curve[0] if name != "decisions"]:
-        bot, _, players = name.rpartition("_")
+    for name in [name for name in (curve[0] if curve else {}) if name not in NO_SHARE]:
+        whom, _, players = name.rpartition("_")
+        if bot not in (None, whom):
+            continue
         size = players.removesuffix("p")
         shares = [point[name] for point in curve]
-        label = f"{bot}, {size} players"
+        label = f"{size} players" if bot else f"{whom}, {size} players"
         (line,) = axes.plot(decisions, shares, marker=".", label=label)
+        bounds = [point.get("ci95", {}).get(name, [np.nan] * 2) for point in curve]
+        axes.fill_between(decisions, *np.transpose(bounds), color=line.get_color(), alpha=0.2)
         axes.axhline(1 / int(size), color=line.get_color(), ls=":", lw=1)
     axes.set(xlabel="decisions learned from", ylabel="win share against")
     axes.set_ylim(0, 1)
     axes.grid(alpha=0.3)
-    axes.legend()
+    if axes.lines:
+        axes.legend()
 
 
 def draw_calibration(axes: Any, groups: list[dict[str, float]]) -> None:

@@ -50,6 +50,7 @@ from training.pool import (  # noqa: E402
 from training.ppo import (  # noqa: E402
     TERMINAL,
     UNFINISHED,
+    SelfPlayPPO,
     calibration,
     divergence,
     gae,
@@ -675,10 +676,17 @@ def _cut(path: Path) -> None:
     path.write_bytes(path.read_bytes()[:-100])
 
 
-def test_weights_that_are_no_numbers_are_refused(tmp_path: Path) -> None:
+def test_weights_that_are_no_numbers_are_neither_written_nor_read(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
     weights = network().weights()
     weights[7] = np.nan
+    with pytest.raises(CheckpointError, match="are not written"):
+        save_checkpoint(tmp_path / "c", weights, HIDDEN, {}, "")
+    assert not (tmp_path / "c").exists()
+    monkeypatch.setattr("oxx_env.checkpoint.np.isfinite", np.ones_like)
     save_checkpoint(tmp_path / "c", weights, HIDDEN, {}, "")
+    monkeypatch.undo()
     with pytest.raises(CheckpointError, match="not finite"):
         load_checkpoint(tmp_path / "c")
 
@@ -782,7 +790,13 @@ def test_a_run_ends_with_checkpoint_table_and_curve_and_a_second_one_is_equal(
     results = json.loads((folder / "evaluation.json").read_text())["results"]
     assert [r["against"] for r in results] == ["random", "greedy"]
     assert (folder / "curve.png").stat().st_size > 1000
-    assert f"oxx play --bots policy:{folder / 'checkpoint'}" in told
+    command = told.splitlines()[-1]
+    assert "play --players 2 --rules base --deck balanced --bots policy:" in command
+    played = subprocess.run(
+        command, shell=True, input="q\n", capture_output=True, text=True, cwd=ROOT
+    )
+    assert (played.returncode, played.stderr) == (0, "")
+    assert "A game of base for 2" in played.stdout
 
     again = train(*SMALL, "--run-dir", str(tmp_path / "again"))
     assert again.returncode == 0, again.stderr
@@ -808,6 +822,133 @@ def test_a_killed_run_resumes_and_ends_as_if_nothing_had_happened(
     assert resumed.returncode == 0, resumed.stderr
     weights = [load_checkpoint(run / "checkpoint")[0] for run in (whole[0], folder)]
     np.testing.assert_array_equal(*weights)
+
+
+def points_in_tensorboard(folder: Path) -> list[tuple[int, float]]:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(folder / "tensorboard"))
+    events.Reload()
+    return [(e.step, e.value) for e in events.Scalars("win_share/greedy_2p")]
+
+
+@pytest.mark.slow
+def test_the_curve_begins_before_learning_and_early_and_tensorboard_shows_each_point(
+    whole: tuple[Path, str], tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Also when the run is stopped; and to look early changes no weight."""
+    monkeypatch.setattr(train_module, "FIRST_LOOK", 500)
+    folder = tmp_path / "run"
+    config = PRESETS["smoke"]
+    folder.mkdir()
+    (folder / "config.json").write_text(json.dumps(asdict(config)))
+    run = train_module.Run.begin(folder, config, None)
+    progress = train_module.Progress(run)
+    progress.stopped = True  # by a signal during the first batch ...
+    monkeypatch.setattr(progress, "_on_training_start", lambda: start(progress))
+
+    def start(progress: Any) -> None:
+        train_module.Progress._on_training_start(progress)
+        progress.stopped = False  # ... but not before it
+
+    def stage(text: str) -> None:
+        progress.stopped |= run.decisions > 0
+
+    monkeypatch.setattr(progress, "stage", stage)
+    assert not train_module.learn(run, progress)
+    decisions = [point["decisions"] for point in run.evaluations]
+    assert decisions[0] == 0 and decisions[-1] == run.decisions and len(decisions) == 4
+    assert 500 <= decisions[1] < 750 and 1000 <= decisions[2] < 1250
+    for point in run.evaluations:
+        low, high = point["ci95"]["greedy_2p"]
+        assert low <= point["greedy_2p"] <= high
+    shown = points_in_tensorboard(folder)
+    assert shown == [
+        (point["decisions"], pytest.approx(point["greedy_2p"])) for point in run.evaluations
+    ]
+
+    run = train_module.Run.resume(folder)
+    assert train_module.learn(run)
+    np.testing.assert_array_equal(
+        run.learner.network.weights(), load_checkpoint(whole[0] / "checkpoint")[0]
+    )
+    steps = [step for step, _ in points_in_tensorboard(folder)]
+    assert steps == [point["decisions"] for point in run.evaluations]
+    assert steps[-1] == run.decisions >= config.decisions
+
+
+def test_early_points_double_until_the_regular_ones() -> None:
+    points, every = [0], 100_000
+    while points[-1] < 300_000:
+        points.append(train_module.next_look(points[-1], every))
+    assert points == [0, 8000, 16_000, 32_000, 64_000, 100_000, 200_000, 300_000]
+    assert train_module.next_look(0, 2000) == 2000
+    assert train_module.next_look(65_518, every) == 100_000
+
+
+# --- training that diverges ---
+
+
+def parsed(line: str) -> Any:
+    """The options of a printed command that trains."""
+    python, script, *words = shlex.split(line)
+    assert shutil.which(python) and (ROOT / script).samefile(train_module.__file__)
+    return train_module.parse(words)
+
+
+@pytest.mark.slow
+def test_steps_that_are_too_long_are_told_with_the_decision_and_what_to_change(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    folder = tmp_path / "run"
+    options = ["--run-dir", str(folder), "--learning-rate", "1e9", "--players", "3"]
+    assert train_module.main([*SMALL, *options]) == 2
+    told = capsys.readouterr().err
+    assert re.search(r"diverged after \d+ decisions: the network's outputs are no longer", told)
+    assert "Try --learning-rate 0.001 (it was 1e+09)" in told and "no state to keep" in told
+    assert "Traceback" not in told and "tensor(" not in told
+    assert not (folder / "state.npz").exists() and not (folder / "checkpoint").exists()
+    assert parsed(told.splitlines()[-2]).config == replace(PRESETS["smoke"], players=(3,))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("spoiled", ["weights", "gradient"])
+def test_after_a_divergence_the_last_good_state_goes_on(
+    whole: tuple[Path, str],
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    spoiled: str,
+) -> None:
+    folder = tmp_path / "run"
+    train_batch = SelfPlayPPO.train
+
+    def spoil(learner: Any) -> None:
+        if learner.num_timesteps > 4000:
+            parameter = next(learner.policy.parameters())
+            if spoiled == "weights":
+                learner.after_step = lambda share: parameter.data.fill_(1e30)
+            else:
+                parameter.register_hook(lambda gradient: gradient * torch.nan)
+        train_batch(learner)
+
+    monkeypatch.setattr(SelfPlayPPO, "train", spoil)
+    assert train_module.main([*SMALL, "--run-dir", str(folder)]) == 2
+    told = capsys.readouterr().err
+    assert "Try --learning-rate 0.0001 (it was 0.001)" in told
+    what = "(loss is|outputs are)" if spoiled == "weights" else "gradient is"
+    assert re.search(f"{what} no longer finite", told)
+    kept = train_module.read_arrays(folder / "state.npz")
+    weights, facts = load_checkpoint(folder / "checkpoint")
+    assert facts["decisions"] == kept["progress"][0] < 4000
+    np.testing.assert_array_equal(weights, kept["weights"])
+    options = parsed(told.splitlines()[-1])
+    assert Path(options.init) == folder / "checkpoint"
+
+    monkeypatch.undo()
+    assert train_module.main(["--resume", str(folder), "--workers", "1"]) == 0
+    ends = [load_checkpoint(run / "checkpoint")[0] for run in (whole[0], folder)]
+    np.testing.assert_array_equal(*ends)
 
 
 @pytest.mark.slow
@@ -841,13 +982,14 @@ def test_a_broken_state_is_refused_in_one_sentence(whole: tuple[Path, str], tmp_
         (["--init", "quick", "--hidden", "16", "--run-dir", "DIR"], "add --hidden 64"),
         (["--workers", "0", "--run-dir", "DIR"], "workers is at least 1, not 0"),
         (["--resume", "DIR", "--gamma", "1"], "the run's own options"),
+        (["--run-dir", "DIR:2"], "PATH holds no : and no comma"),
     ],
 )
 def test_a_wrong_option_is_explained_and_leaves_nothing(
     tmp_path: Path, options: list[str], message: str, capsys: pytest.CaptureFixture[str]
 ) -> None:
     folder = tmp_path / "run"
-    arguments = [str(folder) if option == "DIR" else option for option in options]
+    arguments = [option.replace("DIR", str(folder)) for option in options]
     try:
         status = train_module.main(arguments)
     except SystemExit as end:  # the option parser's own way

@@ -25,7 +25,7 @@ import tyro
 from oxx_env.checkpoint import write_atomically
 from oxx_env.files import read_json
 from oxx_env.insight import learning_curve
-from oxx_env.texts import message
+from oxx_env.shell import program, script
 from training.config import check_ranges
 
 TRAIN = Path(__file__).with_name("train.py")
@@ -95,7 +95,7 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
             arguments += change
         done = subprocess.run([sys.executable, str(TRAIN), *arguments], stdout=subprocess.DEVNULL)
         if done.returncode:
-            raise RuntimeError(f"{name}, seed {seed}: train.py ended with {done.returncode}")
+            raise ValueError(f"{name}, seed {seed}: train.py ended with {done.returncode}")
     return learning_curve(folder)
 
 
@@ -144,26 +144,19 @@ def draw(found: dict[str, list[list[dict[str, Any]]]], path: Path) -> None:
     plt.close(figure)
 
 
+@program("ablate.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    try:
-        check_ranges(options, RANGES)
-        if not options.seeds:
-            raise ValueError("seeds: at least one is needed")
-        if not (options.warm / "config.json").exists():
-            raise ValueError(
-                f"{options.warm} is no checkpoint: python training/distill.py makes one"
-            )
-        found = {name: [run(options, name, seed) for seed in options.seeds] for name in VARIANTS}
-        text = tell(options, found)
-        write_atomically(options.run_dir / "ablation.md", (text + "\n").encode())
-        draw(found, options.run_dir / "ablation.png")
-    except (ValueError, OSError, RuntimeError) as error:
-        print(f"ablate.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("stopped; the same command goes on", file=sys.stderr)
-        return 130
+    check_ranges(options, RANGES)
+    if not options.seeds:
+        raise ValueError("seeds: at least one is needed")
+    if not (options.warm / "config.json").exists():
+        command = script(TRAIN.with_name("distill.py"))
+        raise ValueError(f"{options.warm} is no checkpoint. This makes one:\n  {command}")
+    found = {name: [run(options, name, seed) for seed in options.seeds] for name in VARIANTS}
+    text = tell(options, found)
+    write_atomically(options.run_dir / "ablation.md", (text + "\n").encode())
+    draw(found, options.run_dir / "ablation.png")
     print(text)
     return 0
 

@@ -230,6 +230,19 @@ def check_ranges(options: Any, ranges: Mapping[str, tuple[float, float]]) -> Non
             raise ValueError(f"{name} is {right}, not {one!r}")
 
 
+class Diverged(ValueError):
+    """A training whose numbers grew beyond what can be computed with."""
+
+
+def check_finite(what: str, decisions: int, *arrays: Any) -> None:
+    """Raise Diverged, after so many decisions learned from, unless all numbers of the arrays (numpy
+    or torch) are finite."""
+    if not all(np.isfinite(np.asarray(array)).all() for array in arrays):
+        raise Diverged(
+            f"the training diverged after {decisions:,} decisions: {what} no longer finite"
+        )
+
+
 def check_width(hidden: int) -> None:
     """Raise ValueError unless a network of this width can be built, and kept as a checkpoint."""
     if hidden % 8 or hidden < 8:

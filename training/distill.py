@@ -16,6 +16,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import time
 from collections.abc import Callable
@@ -62,9 +63,16 @@ from oxx_env.rules import (
     POSITIVE,
     RULE_SETS,
 )
+from oxx_env.shell import program
 from oxx_env.sound import check_games
-from oxx_env.texts import message
-from training.config import ABOVE_0, check_ranges, check_types, check_width
+from training.config import (
+    ABOVE_0,
+    Diverged,
+    check_finite,
+    check_ranges,
+    check_types,
+    check_width,
+)
 from training.evaluate import commit, model_card
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
@@ -365,7 +373,8 @@ def imitate(
     schedule = torch.optim.lr_scheduler.CosineAnnealingLR(
         optimizer, steps, config.learning_rate / 20
     )
-    with tqdm(total=steps, unit="step", disable=not progress) as bar:
+    learned = 0
+    with tqdm(total=steps, unit="step", desc="learning", disable=not progress) as bar:
         for _ in range(config.epochs):
             for index in rng.permutation(len(learning)):
                 obs, policy, value = (torch.from_numpy(array) for array in learning[index])
@@ -376,12 +385,17 @@ def imitate(
                     logits = logits.masked_fill(wanted == 0, -1e9)
                     cross = -(wanted * torch.log_softmax(logits, 1)).sum(1).mean()
                     error = torch.nn.functional.mse_loss(values, value[part])
+                    learned += len(part)
+                    loss = cross + config.value_coef * error
+                    check_finite("the loss is", learned, loss.detach())
                     optimizer.zero_grad()
-                    (cross + config.value_coef * error).backward()
-                    torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                    loss.backward()
+                    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
+                    check_finite("the gradient is", learned, norm)
                     optimizer.step()
                     schedule.step()
                     bar.update()
+    check_finite("the weights are", learned, net.weights())
     return judge(net, targets(held, config.temperature, config.reward_scale), held)
 
 
@@ -411,58 +425,56 @@ def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
     return found
 
 
+@program("distill.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
+    config.check()
+    net = new_network(config)
+    init = None
+    if config.init is not None:
+        weights, told = load_checkpoint(config.init)
+        width = told["architecture"]["hidden"]
+        if width != config.hidden:
+            raise ValueError(
+                f"{config.init} has layers of width {width}, not {config.hidden}:"
+                f" add --hidden {width}"
+            )
+        net.load_weights(weights)
+        init = checksum(config.init)
+    held = load_held(config)
+    count = -(-config.decisions // config.part)
+    parts = [load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")]
+    start = time.monotonic()
     try:
-        config.check()
-        net = new_network(config)
-        init = None
-        if config.init is not None:
-            weights, told = load_checkpoint(config.init)
-            width = told["architecture"]["hidden"]
-            if width != config.hidden:
-                raise ValueError(
-                    f"{config.init} has layers of width {width}, not {config.hidden}:"
-                    f" add --hidden {width}"
-                )
-            net.load_weights(weights)
-            init = checksum(config.init)
-        held = load_held(config)
-        count = -(-config.decisions // config.part)
-        parts = [
-            load_part(config, number) for number in tqdm(range(count), unit="part", desc="search")
-        ]
-        start = time.monotonic()
         figures = imitate(net, config, parts, held)
-        seconds = time.monotonic() - start + sum(data.seconds for data in [held, *parts])
-        by = "by imitating Monte Carlo search"
-        if config.teacher != "mc":
-            by = f"by imitating search guided by the policy with SHA-256 {checksum(config.teacher)}"
-        facts = {
-            "preset": "warm",
-            "by": by,
-            "seed": config.seed,
-            "decisions": config.decisions,
-            "seconds": round(seconds, 1),  # of all sittings
-            "init": init,
-            "players": list(config.players),
-            "rules": list(config.rules),
-            "decks": list(config.decks),
-            "reward_scale": config.reward_scale,
-            "command": "python training/distill.py " + " ".join(argv),
-            "commit": commit(),
-            "held_out": figures,
-            "training": {**asdict(config), "run_dir": str(config.run_dir)},
-        }
-        folder = config.run_dir / "checkpoint"
-        save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
-        write_atomically(config.run_dir / "figures.json", json.dumps(figures).encode())
-    except (ValueError, OSError) as error:
-        print(f"distill.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("distill.py: stopped; the same command goes on", file=sys.stderr)
-        return 130
+    except Diverged as error:
+        raise ValueError(
+            f"{error}\nTry the same command with a smaller --learning-rate (it was"
+            f" {config.learning_rate:g}): the data in {config.run_dir} is used again"
+        ) from error
+    seconds = time.monotonic() - start + sum(data.seconds for data in [held, *parts])
+    by = "by imitating Monte Carlo search"
+    if config.teacher != "mc":
+        by = f"by imitating search guided by the policy with SHA-256 {checksum(config.teacher)}"
+    facts = {
+        "preset": "warm",
+        "by": by,
+        "seed": config.seed,
+        "decisions": config.decisions,
+        "seconds": round(seconds, 1),  # of all sittings
+        "init": init,
+        "players": list(config.players),
+        "rules": list(config.rules),
+        "decks": list(config.decks),
+        "reward_scale": config.reward_scale,
+        "command": shlex.join(["python", "training/distill.py", *argv]),
+        "commit": commit(),
+        "held_out": figures,
+        "training": {**asdict(config), "run_dir": str(config.run_dir)},
+    }
+    folder = config.run_dir / "checkpoint"
+    save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
+    write_atomically(config.run_dir / "figures.json", json.dumps(figures).encode())
     print(json.dumps({"checkpoint": str(folder), **figures}))
     return 0
 

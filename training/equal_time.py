@@ -29,7 +29,7 @@ from oxx_env.bots import policy_search
 from oxx_env.checkpoint import checksum, find_checkpoint
 from oxx_env.files import read_text, replace_between
 from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
-from oxx_env.texts import message
+from oxx_env.shell import program
 from training.evaluate import entry
 from training.rows import Rows
 
@@ -212,20 +212,14 @@ def write(options: Options, folder: Path) -> str:
     return text
 
 
+@program("equal_time.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    try:
-        options.check()
-        if options.write is not None:
-            print(write(options, options.write))
-            return 0
-        print(table(list(measure(options).done.values())))
-    except (ValueError, OSError) as error:
-        print(f"equal_time.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"stopped; finished rows are in {options.out}, go on by the same command")
-        return 130
+    options.check()
+    if options.write is not None:
+        print(write(options, options.write))
+        return 0
+    print(table(list(measure(options).done.values())))
     return 0
 
 

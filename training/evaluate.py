@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import json
 import re
+import shlex
 import subprocess
 import sys
-from collections.abc import Sequence
+import time
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -22,7 +24,8 @@ from tqdm import tqdm
 
 from oxx_env import arena
 from oxx_env.checkpoint import load_checkpoint
-from oxx_env.texts import message
+from oxx_env.insight import NO_SHARE, draw_curve
+from oxx_env.shell import program
 
 BASELINES = ("random", "greedy")
 
@@ -46,11 +49,14 @@ def evaluate(
     if not against:
         raise ValueError("against: at least one baseline is needed")
     results = []
-    with tqdm(total=games * len(against), unit="game", disable=not progress) as bar:
+    total = games * len(against)
+    with tqdm(total=total, unit="game", disable=not progress, smoothing=0) as bar:
         for baseline in against:
             start = bar.n
 
             def tick(played: int, total: int | None, start: int = start) -> None:
+                if not bar.n:  # processes started and kernels compiled: time left counts from here
+                    bar.initial, bar.start_t = played, time.time()
                 bar.update(start + played - bar.n)
 
             result = arena.play(
@@ -105,6 +111,12 @@ def table(results: list[dict[str, Any]]) -> str:
     return "\n".join(lines)
 
 
+def table_options(facts: Mapping[str, Any]) -> list[str]:
+    """Options of a table that a policy knows: the first of those it was trained at."""
+    names = (("players", "players"), ("rules", "rules"), ("deck", "decks"))
+    return [word for name, key in names for word in (f"--{name}", str(facts[key][0]))]
+
+
 def model_card(
     facts: dict[str, Any],
     strength: str | None,
@@ -132,9 +144,9 @@ def model_card(
         f"- made by `{facts['command']}`",
         f"- sources: commit {facts['commit'] or 'unknown'}",
         "",
-        f"`oxx play --bots policy:{where}` plays against it."
-        f" `oxx_env.bots.make('policy:{where}')` loads",
-        "it, which runs no code from this folder and needs no torch.",
+        f"`oxx play {shlex.join(table_options(facts))} --bots policy:{where}` plays against",
+        f"it. `oxx_env.bots.make('policy:{where}')` loads it, which runs no code from this folder",
+        "and needs no torch.",
         "",
     ]
     if strength is not None:
@@ -176,34 +188,23 @@ def commit() -> str | None:
 def curve(evaluations: list[dict[str, Any]], path: Path) -> None:
     """Draw the learning curves: win share over decisions, a panel for each opponent.
 
-    evaluations  entries {"decisions": n, "BOT_Pp": win share at P players, ...}
+    evaluations  as `insight.learning_curve` gives them
     """
     import matplotlib
 
     matplotlib.use("Agg")
     from matplotlib import pyplot as plt
 
-    names = [name for name in (evaluations[0] if evaluations else {}) if name != "decisions"]
+    names = [name for name in (evaluations[0] if evaluations else {}) if name not in NO_SHARE]
     bots = list(dict.fromkeys(name.rpartition("_")[0] for name in names)) or ["nobody yet"]
     size = (1.5 + 4.5 * len(bots), 4)
     figure, panels = plt.subplots(
         1, len(bots), figsize=size, layout="constrained", sharey=True, squeeze=False
     )
-    xs = [e["decisions"] for e in evaluations]
     for bot, axes in zip(bots, panels[0], strict=True):
-        for name in names:
-            whom, _, players = name.rpartition("_")
-            if whom == bot:
-                parity = 1 / int(players.removesuffix("p"))
-                label = f"{players.removesuffix('p')} players"
-                (line,) = axes.plot(xs, [e[name] for e in evaluations], marker=".", label=label)
-                axes.axhline(parity, color=line.get_color(), ls=":", lw=1)
-        axes.set_xlabel("decisions learned from")
-        axes.set_title(f"against {bot} (dotted: parity)")
-        axes.grid(alpha=0.3)
-    panels[0][0].set_ylabel("win share")
-    if names:
-        panels[0][0].legend()
+        draw_curve(axes, evaluations, bot)
+        axes.set(ylabel=None, title=f"against {bot} (dotted: parity)")
+    panels[0][0].set_ylabel("win share, 95 % interval")
     figure.savefig(path, dpi=120)
     plt.close(figure)
 
@@ -232,6 +233,7 @@ class Options:
     """One JSON object instead of the table."""
 
 
+@program("evaluate.py", "stopped")
 def main(argv: list[str]) -> int:
     import tyro
 
@@ -241,21 +243,17 @@ def main(argv: list[str]) -> int:
         config=(tyro.conf.PositionalRequiredArgs,),
         description=__doc__,
     )
-    try:
-        results = evaluate(
-            options.checkpoint,
-            options.against,
-            options.players,
-            options.rules,
-            options.deck,
-            options.games,
-            options.seed,
-            options.workers,
-            progress=not options.json and sys.stderr.isatty(),
-        )
-    except (ValueError, OSError) as error:
-        print(f"evaluate.py: {message(error)}", file=sys.stderr)
-        return 2
+    results = evaluate(
+        options.checkpoint,
+        options.against,
+        options.players,
+        options.rules,
+        options.deck,
+        options.games,
+        options.seed,
+        options.workers,
+        progress=not options.json and sys.stderr.isatty(),
+    )
     if options.json:
         print(json.dumps({"checkpoint": options.checkpoint, "results": results}))
     else:

@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import json
 import math
+import shlex
 import sys
 import time
 from dataclasses import asdict, dataclass
@@ -32,8 +33,8 @@ from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.network import ReflexNetwork
 from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
-from oxx_env.texts import message
-from training.config import ABOVE_0, PRESETS, check_ranges, check_types
+from oxx_env.shell import program
+from training.config import ABOVE_0, PRESETS, Diverged, check_finite, check_ranges, check_types
 from training.evaluate import commit
 from training.selfplay import training_decks
 
@@ -135,7 +136,7 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork
     schedule = torch.optim.lr_scheduler.OneCycleLR(
         optimizer, config.learning_rate, total_steps=max(2, steps)
     )
-    total, batches = 0.0, 0
+    total, batches, learned = 0.0, 0, 0
     for _ in tqdm(range(config.epochs), unit="pass", desc="learning"):
         total, batches = 0.0, 0
         for index in rng.permutation(len(parts)):
@@ -145,11 +146,14 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork
                 logits = net(inputs[part].float()).masked_fill(target == 0, -1e9)
                 logits = torch.log_softmax(logits, 1)
                 kl = torch.nn.functional.kl_div(logits, target, reduction="batchmean")
+                check_finite("the loss is", learned, kl.detach())
+                learned += len(part)
                 optimizer.zero_grad()
                 kl.backward()
                 optimizer.step()
                 schedule.step()
                 total, batches = total + float(kl.detach()), batches + 1
+    check_finite("the weights are", learned, net.weights())
     return net, total / batches
 
 
@@ -170,35 +174,34 @@ itself, see `oxx_env/reflex.py`, and is no policy for the arena.
 """
 
 
+@program("imitate.py", "stopped; nothing was written")
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
+    config.check()
+    start = time.monotonic()
+    weights, _ = load_checkpoint(config.policy)
     try:
-        config.check()
-        start = time.monotonic()
-        weights, _ = load_checkpoint(config.policy)
         net, kl = imitate(config, weights)
-        facts: dict[str, Any] = {
-            "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
-            "seed": config.seed,
-            "decisions": config.decisions,
-            "seconds": round(time.monotonic() - start, 1),
-            "players": list(PRESETS["full"].players),
-            "rules": list(PRESETS["full"].rules),
-            "decks": list(PRESETS["full"].decks),
-            "unseen_looked_at": config.unseen,
-            "command": " ".join(["python training/imitate.py", *argv]),
-            "commit": commit(),
-            "imitation": {"kl": kl},
-            "training": {**asdict(config), "run_dir": str(config.run_dir)},
-        }
-        folder = config.run_dir / "checkpoint"
-        save_reflex(folder, net.weights(), facts, card(facts))
-    except (ValueError, OSError) as error:
-        print(f"imitate.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print("imitate.py: stopped; nothing was written", file=sys.stderr)
-        return 130
+    except Diverged as error:
+        raise ValueError(
+            f"{error}\nTry a smaller --learning-rate (it was {config.learning_rate:g})"
+        ) from error
+    facts: dict[str, Any] = {
+        "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
+        "seed": config.seed,
+        "decisions": config.decisions,
+        "seconds": round(time.monotonic() - start, 1),
+        "players": list(PRESETS["full"].players),
+        "rules": list(PRESETS["full"].rules),
+        "decks": list(PRESETS["full"].decks),
+        "unseen_looked_at": config.unseen,
+        "command": shlex.join(["python", "training/imitate.py", *argv]),
+        "commit": commit(),
+        "imitation": {"kl": kl},
+        "training": {**asdict(config), "run_dir": str(config.run_dir)},
+    }
+    folder = config.run_dir / "checkpoint"
+    save_reflex(folder, net.weights(), facts, card(facts))
     print(json.dumps({"checkpoint": str(folder), "kl": kl}))
     return 0
 

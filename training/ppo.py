@@ -10,6 +10,7 @@ that.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from typing import Any, NamedTuple
 
@@ -28,6 +29,7 @@ from oxx_env.jit import kernel
 from oxx_env.network import OxxNetwork
 from oxx_env.observe import HIGH, LOW
 from oxx_env.rules import ACTIONS
+from training.config import check_finite
 from training.pool import MATCHES, SEATS, relative_share
 from training.selfplay import TERMINAL, UNFINISHED, Batch, Collector
 
@@ -150,10 +152,14 @@ class OxxPolicy(MaskableActorCriticPolicy):
     def scored(self, obs: Tensor, action_masks: Any) -> tuple[Any, Tensor]:
         """The distribution over the actions, and the values [N]."""
         logits, values = self.network(obs)
+        return self.distributed(logits, action_masks), values
+
+    def distributed(self, logits: Tensor, action_masks: Any) -> Any:
+        """The distribution over the actions."""
         distribution = self.action_dist.proba_distribution(action_logits=logits)
         if action_masks is not None:
             distribution.apply_masking(action_masks)
-        return distribution, values
+        return distribution
 
     def forward(
         self, obs: Any, deterministic: bool = False, action_masks: Any = None
@@ -185,6 +191,10 @@ class SpacesEnv(gym.Env):  # type: ignore[type-arg]
         return np.zeros(INPUT, np.float32), {}
 
 
+def _ignore(share: float) -> None:
+    pass
+
+
 class SelfPlayPPO(MaskablePPO):
     """MaskablePPO that learns from a collector's batches.
 
@@ -202,6 +212,8 @@ class SelfPlayPPO(MaskablePPO):
         self._pool = ThreadPoolExecutor(1)
         self._ahead: Future[Batch] | None = None
         self.behaviour: NDArray[np.float32] | None = None  # weights the batch ahead is played with
+        # Told after each gradient step which share of the update's steps is done.
+        self.after_step: Callable[[float], None] = _ignore
         self.batches = 0  # learned from in this sitting
         super().__init__(policy, env, **kwargs)
 
@@ -236,6 +248,8 @@ class SelfPlayPPO(MaskablePPO):
         start = time.monotonic()
         self.batch = self._ahead.result()
         self.logger.record("time/waited_for_games", time.monotonic() - start)
+        played_by = (self.batch.values, self.batch.log_probs)
+        check_finite("the values of the actions are", self.num_timesteps, *played_by)
         self.num_timesteps += len(self.batch.actions)
         self._after_batch()
         self.before_ahead = self.collector.state()
@@ -291,14 +305,20 @@ class SelfPlayPPO(MaskablePPO):
         ]
         priors = torch.from_numpy(batch.priors) if len(batch.priors) else None
         generator = np.random.default_rng([self.seed or 0, self._n_updates])
-        losses = []
+        losses: list[list[float]] = []
+        before = self.num_timesteps - len(batch.actions)
+        full, rest = divmod(len(use), self.batch_size)
+        steps = self.n_epochs * (full + (rest >= self.batch_size // 2))
         for _ in range(self.n_epochs):
             order = torch.from_numpy(generator.permutation(use))
             for part in order.split(self.batch_size):
                 if len(part) < self.batch_size // 2:
                     continue
                 obs, actions, masks, old_log_prob, advantage, target = (t[part] for t in tensors)
-                distribution, values = self.policy.scored(obs, masks)
+                logits, values = self.network(obs)
+                learned = before + min(len(losses) * self.batch_size, len(batch.actions))
+                check_finite("the network's outputs are", learned, logits.detach(), values.detach())
+                distribution = self.policy.distributed(logits, masks)
                 log_prob, entropy = distribution.log_prob(actions), distribution.entropy()
                 drift = None
                 if priors is not None:
@@ -317,12 +337,16 @@ class SelfPlayPPO(MaskablePPO):
                     drift,
                     self.kl_coef,
                 )
+                check_finite("the loss is", learned, loss.total.detach())
                 self.policy.optimizer.zero_grad()
                 loss.total.backward()
-                torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+                norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+                check_finite("the gradient is", learned, norm)
                 self.policy.optimizer.step()
                 losses.append([float(term.detach()) for term in loss])
+                self.after_step(len(losses) / steps)
             self._n_updates += 1
+        self._check_network(tensors[0][:256])
         means = np.mean(losses, axis=0)
         for key, value in zip(Loss._fields, means, strict=True):
             self.logger.record(f"train/{key}", float(value))
@@ -332,6 +356,13 @@ class SelfPlayPPO(MaskablePPO):
         self.logger.record("time/learned_samples_per_second", len(use) * self.n_epochs / seconds)
         self.logger.record("train/learning_rate", self.policy.optimizer.param_groups[0]["lr"])
 
+    def _check_network(self, observations: Tensor) -> None:
+        """Raise Diverged for weights that the next games cannot be played with."""
+        check_finite("the weights are", self.num_timesteps, self.network.weights())
+        with torch.no_grad():
+            outputs = self.network(observations)
+        check_finite("the network's outputs are", self.num_timesteps, *outputs)
+
     def _excluded_save_params(self) -> list[str]:
-        own = ["collector", "_pool", "_ahead", "batch", "behaviour", "before_ahead"]
+        own = ["collector", "_pool", "_ahead", "batch", "behaviour", "before_ahead", "after_step"]
         return [*super()._excluded_save_params(), *own]

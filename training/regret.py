@@ -45,7 +45,7 @@ from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.notation import to_text
 from oxx_env.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
-from oxx_env.texts import message
+from oxx_env.shell import program
 from oxx_env.views import View
 from training.rows import Rows
 
@@ -303,20 +303,14 @@ def write(folder: Path, text: str) -> None:
     replace_between(folder / "strength.md", BEGIN, END, text)
 
 
+@program("regret.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    try:
-        options.check()
-        drawn, kept = measure(options)
-        text = report(options, drawn, judge(options, kept))
-        if options.write is not None:
-            write(options.write, text)
-    except (ValueError, OSError) as error:
-        print(f"regret.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"stopped; finished positions are in {options.out}, go on by the same command")
-        return 130
+    options.check()
+    drawn, kept = measure(options)
+    text = report(options, drawn, judge(options, kept))
+    if options.write is not None:
+        write(options.write, text)
     print(text)
     return 0
 

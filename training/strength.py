@@ -34,7 +34,7 @@ from oxx_env.checkpoint import (
 )
 from oxx_env.files import read_text
 from oxx_env.rules import RULE_SETS, deck_cards
-from oxx_env.texts import message
+from oxx_env.shell import program
 from training.config import config_of
 from training.evaluate import entry, model_card, table, with_sections_of
 from training.rows import Rows
@@ -184,34 +184,28 @@ def report(results: list[dict[str, Any]]) -> str:
     return text
 
 
+@program("strength.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    try:
-        if not 0 < options.share <= 1:
-            raise ValueError(f"--share is a number above 0, at most 1, not {options.share:g}")
-        if options.workers < 1:
-            raise ValueError(f"--workers is at least 1, not {options.workers}")
-        results = measure(options)
-        if options.card:
-            folder = find_checkpoint(options.checkpoint)
-            _, config = load_checkpoint(folder)
-            command = (
-                f"python training/strength.py {folder.name} --seed {options.seed}"
-                f" --share {options.share:g}"
-            )
-            name = folder.name if folder.parent == SHIPPED else None
-            card = model_card(config, report(results), command, name)
-            place = folder / "README.md"
-            if place.exists():
-                card = with_sections_of(read_text(place), card)
-            write_atomically(place, card.encode())
-        print(report(results))
-    except (ValueError, OSError) as error:
-        print(f"strength.py: {message(error)}", file=sys.stderr)
-        return 2
-    except KeyboardInterrupt:
-        print(f"stopped; finished rows are in {options.out}, go on by the same command")
-        return 130
+    if not 0 < options.share <= 1:
+        raise ValueError(f"--share is a number above 0, at most 1, not {options.share:g}")
+    if options.workers < 1:
+        raise ValueError(f"--workers is at least 1, not {options.workers}")
+    results = measure(options)
+    if options.card:
+        folder = find_checkpoint(options.checkpoint)
+        _, config = load_checkpoint(folder)
+        command = (
+            f"python training/strength.py {folder.name} --seed {options.seed}"
+            f" --share {options.share:g}"
+        )
+        name = folder.name if folder.parent == SHIPPED else None
+        card = model_card(config, report(results), command, name)
+        place = folder / "README.md"
+        if place.exists():
+            card = with_sections_of(read_text(place), card)
+        write_atomically(place, card.encode())
+    print(report(results))
     return 0
 
 

@@ -41,17 +41,23 @@ from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write
 from oxx_env.files import read_arrays, read_json, remove_unfinished
 from oxx_env.forward import hidden_of, weight_count
 from oxx_env.rules import OVER
+from oxx_env.shell import oxx, place, program, script
 from oxx_env.sound import check_games
-from oxx_env.texts import message
-from training.config import PRESETS, Config, tuples
-from training.evaluate import commit, curve, evaluate, model_card, table
+from training.config import PRESETS, Config, Diverged, check_finite, tuples
+from training.evaluate import commit, curve, evaluate, model_card, table, table_options
 from training.pool import BOTS
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
 from training.selfplay import Collector, duel
 
 RUNS = Path("runs")
 CONFIG = "config.json"
-EXIT_STOPPED, EXIT_UNUSABLE = 130, 2
+EXIT_STOPPED = 130
+# Options that can make the learner's steps too long.
+STEPS = (
+    *("learning_rate", "final_learning_rate", "max_grad_norm", "reward_scale"),
+    *("clip_range", "ent_coef", "vf_coef", "kl_coef"),
+)
+FIRST_LOOK = 8000  # decisions before the second point of the learning curve; the first is at 0
 
 
 # --- options ------------------------------------------------------------------------------------
@@ -97,8 +103,8 @@ def new_run_dir(options: Options) -> Path:
     if options.run_dir is not None:
         if options.run_dir.exists() and any(options.run_dir.iterdir()):
             raise ValueError(
-                f"{options.run_dir} is not empty: go on with it by --resume {options.run_dir},"
-                " or name a new folder"
+                f"{options.run_dir} is not empty: name a new folder, or go on with it by\n"
+                f"  {resume_command(options.run_dir)}"
             )
         return options.run_dir
     folder = RUNS / options.config.preset
@@ -107,6 +113,12 @@ def new_run_dir(options: Options) -> Path:
         folder = RUNS / f"{options.config.preset}-{number}"
         number += 1
     return folder
+
+
+def check_place(folder: Path) -> None:
+    """Raise ValueError for a run folder whose checkpoint no bot could be named by."""
+    if set(":,") & set(str(folder)):
+        raise ValueError(f"{folder}: a bot is named policy:PATH, and PATH holds no : and no comma")
 
 
 # --- a run --------------------------------------------------------------------------------------
@@ -137,8 +149,8 @@ class Run:
         if config.kl_coef and start is None:
             raise ValueError(
                 f"preset {config.preset} goes on from a policy (kl_coef {config.kl_coef:g}): name"
-                " it by --init (python training/distill.py makes one), or start from nothing by"
-                " --preset scratch"
+                " it by --init, or start from nothing by --preset scratch. This makes one:\n"
+                f"  {script(Path(__file__).with_name('distill.py'))}"
             )
         self.seconds = 0.0  # of training, over all sittings
         self.evaluations: list[dict[str, Any]] = []
@@ -182,7 +194,10 @@ class Run:
 
     def save(self) -> None:
         """Write `state.npz`: the learner between two updates, and the games before the batch that
-        is being played ahead (it is played again after a resume, with the same weights)."""
+        is being played ahead (it is played again after a resume, with the same weights).
+
+        Raises Diverged, and leaves the file as it was, where something in it is no finite number.
+        """
         learner = self.learner
         learner.finish_ahead()
         arrays: dict[str, Any] = {
@@ -201,6 +216,8 @@ class Run:
                 arrays[f"adam/{index}/{name}"] = tensor.numpy()
         for name, array in learner.before_ahead.items():
             arrays[f"games/{name}"] = array
+        numbers = [array for array in arrays.values() if array.dtype.kind == "f"]
+        check_finite("the state is", self.decisions, *numbers)
         data = io.BytesIO()
         np.savez(data, **arrays)
         self.collector.pool.write(self.folder / "pool")
@@ -308,22 +325,38 @@ class Stopped(Exception):
     """A signal asked the run to end."""
 
 
+def next_look(decisions: int, every: int) -> int:
+    """The first point of the learning curve after so many decisions: early ones, each at twice the
+    decisions of the one before, then the multiples of `every`."""
+    early = FIRST_LOOK
+    while early <= decisions:
+        early *= 2
+    return early if early < every else (decisions // every + 1) * every
+
+
 class Progress(BaseCallback):
-    """Progress bar, evaluations, saved states; ends the run on a signal."""
+    """Stages, progress bar, evaluations, saved states; ends the run on a signal.
+
+    The policy is evaluated before it learns, early (see `next_look`), and then every `eval_every`
+    decisions. The bar begins with the first batch, so that it does not take the time in which
+    kernels are compiled for the time that games need.
+    """
 
     def __init__(self, run: Run) -> None:
         super().__init__()
         self.run = run
         self.stopped = False
-        every = run.config.eval_every
-        self.next_look = (run.decisions // every + 1) * every
+        self.bar: tqdm[Any] | None = None
+        self.next_look = next_look(run.decisions, run.config.eval_every)
 
     def _on_training_start(self) -> None:
-        config = self.run.config
-        self.started = time.monotonic() - self.run.seconds
-        self.bar = tqdm(
-            total=config.decisions, initial=self.run.decisions, unit="dec", unit_scale=True
-        )
+        run = self.run
+        self.started = time.monotonic() - run.seconds
+        run.learner.after_step = self._after_step
+        if not run.decisions and not run.evaluations:
+            self.stage("evaluating the policy that it starts from ...")
+            self._look(0)
+        self.stage(f"playing the first batch, {run.config.rollout:,} decisions ...")
 
     def _on_rollout_start(self) -> None:
         # The moment between two updates: all samples counted so far have been learned from.
@@ -332,20 +365,63 @@ class Progress(BaseCallback):
         if run.decisions:
             self.logger.record("time/decisions_per_second", run.decisions / run.seconds)
         if run.decisions >= self.next_look:
-            self.next_look += run.config.eval_every
-            self.evaluate()
+            self.stage("evaluating")
+            self._look(run.decisions)
             run.save()
+        self.logger.dump(run.decisions)  # what the last update told, at the step it belongs to
         if self.stopped:
             raise Stopped
+        if self.bar is not None:
+            self.stage("playing")
 
     def _on_step(self) -> bool:
-        self.bar.update(self.num_timesteps - self.bar.n)
+        if self.bar is None:
+            self.bar = tqdm(
+                total=self.run.config.decisions,
+                initial=self.num_timesteps - len(self.run.learner.batch.actions),
+                unit="dec",
+                unit_scale=True,
+                smoothing=0,  # the mean: learning and playing take turns
+            )
+        self.bar.total = max(self.bar.total, self.num_timesteps)  # the last batch is a whole one
+        self.stage("learning")
         return True
 
-    def evaluate(self) -> None:
-        """Win share against each fixed baseline and table size, without search or sampling."""
+    def _after_step(self, share: float) -> None:
+        """Move the bar; an early look does not wait for the end of the update.
+
+        In its first pass the update has learned from a part of the batch, once.
+        """
+        assert self.bar is not None
+        batch = len(self.run.learner.batch.actions)
+        before = self.num_timesteps - batch
+        self.bar.update(before + round(share * batch) - self.bar.n)
+        learned = before + round(min(share * self.run.config.epochs, 1) * batch)
+        early = self.next_look < min(self.num_timesteps - batch // 4, self.run.config.eval_every)
+        if early and learned >= self.next_look:
+            self.stage("evaluating")
+            self._look(learned)
+            self.stage("learning")
+
+    def stage(self, text: str) -> None:
+        """Say what the run is about to do."""
+        if self.bar is None:
+            print(text, file=sys.stderr, flush=True)
+        else:
+            self.bar.set_description_str(text)
+
+    def _look(self, decisions: int) -> None:
+        self.next_look = next_look(decisions, self.run.config.eval_every)
+        told = self.evaluate(decisions)
+        if self.bar is not None:
+            self.bar.set_postfix_str(told)
+        self.logger.dump(decisions)
+
+    def evaluate(self, decisions: int) -> str:
+        """Win share against each fixed baseline and table size, without search or sampling, as a
+        point of the learning curve; says the first of them in a few words."""
         run, config = self.run, self.run.config
-        result: dict[str, Any] = {"decisions": run.decisions}
+        result: dict[str, Any] = {"decisions": decisions, "ci95": {}}
         for bot in config.eval_bots:
             for players in config.eval_players or config.players:
                 outcome = duel(
@@ -358,15 +434,18 @@ class Progress(BaseCallback):
                     bot=BOTS[bot],
                 )
                 result[f"{bot}_{players}p"] = outcome.share
+                result["ci95"][f"{bot}_{players}p"] = list(outcome.ci95)
                 self.logger.record(f"win_share/{bot}_{players}p", outcome.share)
                 points = float(outcome.points.mean())
                 self.logger.record(f"relative_points/{bot}_{players}p", points)
         run.evaluations.append(result)
         bot, players = config.eval_bots[0], (config.eval_players or config.players)[0]
-        self.bar.set_postfix_str(f"vs {bot} {result[f'{bot}_{players}p']:.2f}")
+        return f"vs {bot} {result[f'{bot}_{players}p']:.2f}"
 
-    def _on_training_end(self) -> None:
-        self.bar.close()
+    def close(self) -> None:
+        """Take leave of the bar: what is said next has a line of its own."""
+        if self.bar is not None:
+            self.bar.close()
 
 
 def learn(run: Run, progress: Progress | None = None) -> bool:
@@ -375,7 +454,7 @@ def learn(run: Run, progress: Progress | None = None) -> bool:
 
     def stop(signum: int, frame: Any) -> None:
         progress.stopped = True
-        progress.bar.write("stopping after this batch ...", file=sys.stderr)
+        tqdm.write("stopping after this batch ...", file=sys.stderr)
 
     run.learner.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     left = run.config.decisions - run.decisions
@@ -384,28 +463,28 @@ def learn(run: Run, progress: Progress | None = None) -> bool:
     handlers = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
         run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
+        run.seconds = time.monotonic() - progress.started
+        progress.stage("evaluating")
+        progress._look(run.decisions)
+        run.save()
     except Stopped:
-        progress.bar.close()
         if run.learner.batches:  # else there is nothing that was not there before
             run.save()
         return False
     finally:
-        if hasattr(progress, "bar"):
-            progress.bar.close()  # an error is told on a line of its own
+        progress.close()
+        run.learner.logger.close()
         for number, handler in handlers.items():
             signal.signal(number, handler)
-    run.seconds = time.monotonic() - progress.started
-    progress.evaluate()
-    run.save()
-    return True
+    return not progress.stopped  # by a signal during the last update
 
 
 # --- the report ---------------------------------------------------------------------------------
 
 
-def command_of(config: Config, init: str | None) -> str:
-    """The command that trains this again."""
-    words = ["python", "training/train.py", "--preset", config.preset, "--seed", str(config.seed)]
+def options_of(config: Config, init: str | None) -> list[str]:
+    """The options that train this again."""
+    words = ["--preset", config.preset, "--seed", str(config.seed)]
     preset = PRESETS.get(config.preset, Config())
     for field in fields(Config):
         value = getattr(config, field.name)
@@ -419,7 +498,22 @@ def command_of(config: Config, init: str | None) -> str:
             words += [f"--{option}", *map(str, several)]
     if init is not None:
         words += ["--init", init]
-    return shlex.join(words)
+    return words
+
+
+def command_of(config: Config, init: str | None) -> str:
+    """The command that trains this again, from a checkout."""
+    return shlex.join(["python", "training/train.py", *options_of(config, init)])
+
+
+def resume_command(folder: Path) -> str:
+    """The command that goes on with a run, as it can be typed here."""
+    return script(__file__, "--resume", place(folder))
+
+
+def play_command(config: Config, folder: Path) -> str:
+    """The command that plays against a run's checkpoint at a table that it knows."""
+    return oxx("play", *table_options(asdict(config)), "--bots", f"policy:{place(folder)}")
 
 
 def facts_of(run: Run, command: str) -> dict[str, Any]:
@@ -441,6 +535,36 @@ def facts_of(run: Run, command: str) -> dict[str, Any]:
     }
 
 
+def after_divergence(run: Run) -> str:
+    """Make the state that was saved last a checkpoint; what to do now, in words."""
+    config, path, folder = run.config, run.folder / "state.npz", run.folder / "checkpoint"
+    _, init = load_config(run.folder / CONFIG)
+    if path.exists():
+        state = read_arrays(path, most=1 << 32)
+        facts = facts_of(run, command_of(config, init))
+        facts |= {"decisions": int(state["progress"][0]), "seconds": float(state["seconds"])}
+        save_checkpoint(folder, state["weights"], config.hidden, facts, model_card(facts, None))
+    preset = PRESETS.get(config.preset, Config())
+    other = [name for name in STEPS if getattr(config, name) != getattr(preset, name)]
+    better = replace(config, **{name: getattr(preset, name) for name in other})
+    if not other:
+        other, better = ["learning_rate"], replace(config, learning_rate=config.learning_rate / 10)
+    changes = ", ".join(
+        f"--{name.replace('_', '-')} {getattr(better, name):g} (it was {getattr(config, name):g})"
+        for name in other
+    )
+    lines = [f"Try {changes}:", f"  {script(__file__, *options_of(better, init))}"]
+    if path.exists():
+        lines += [
+            f"{path} and {folder} hold the last good state, after {facts['decisions']:,} decisions."
+            " --resume goes on from it, with the same options to the same end; other options by",
+            f"  {script(__file__, *options_of(better, place(folder)))}",
+        ]
+    else:
+        lines.append("There was no state to keep yet.")
+    return "\n".join(lines)
+
+
 def finish(run: Run, workers: int) -> None:
     """Checkpoint, evaluation table, learning curve, model card."""
     config = run.config
@@ -459,53 +583,53 @@ def finish(run: Run, workers: int) -> None:
         workers=workers,
         progress=True,
     )
-    save_checkpoint(folder, weights, hidden, facts, model_card(facts, table(results)))
+    again = ["PATH", *table_options(facts), "--games", str(config.final_games)]
+    card = model_card(facts, table(results), f"python training/evaluate.py {shlex.join(again)}")
+    save_checkpoint(folder, weights, hidden, facts, card)
     text = json.dumps({"checkpoint": facts, "results": results}, indent=2) + "\n"
     write_atomically(run.folder / "evaluation.json", text.encode())
     curve(run.evaluations, run.folder / "curve.png")
     print(table(results))
     print(f"\nlearning curve: {run.folder / 'curve.png'}")
-    print(f"play against it: oxx play --bots policy:{folder}")
+    print(f"play against it:\n  {play_command(config, folder)}")
 
 
+@program("train.py", "stopped before it began")
 def main(argv: list[str]) -> int:
+    options = parse(argv)
+    if options.workers < 1:
+        raise ValueError(f"workers is at least 1, not {options.workers}")
+    if options.resume is not None:
+        allowed = replace(options, run_dir=None, init=None, config=PRESETS["quick"])
+        if options != allowed:
+            raise ValueError("--resume takes the run's own options: add none but --workers")
+        check_place(options.resume)
+        run = Run.resume(options.resume)
+    else:
+        folder = new_run_dir(options)
+        check_place(folder)
+        config = options.config
+        run = Run.begin(folder, config, options.init)
+        folder.mkdir(parents=True, exist_ok=True)
+        text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
+        write_atomically(folder / CONFIG, text.encode())
+    if not os.access(run.folder, os.W_OK):
+        raise ValueError(f"{run.folder} cannot be written: read-only, or another user's")
+    remove_unfinished(run.folder)
+    print(f"run folder: {run.folder}", file=sys.stderr)
     try:
-        options = parse(argv)
-        if options.workers < 1:
-            raise ValueError(f"workers is at least 1, not {options.workers}")
-        if options.resume is not None:
-            allowed = replace(options, run_dir=None, init=None, config=PRESETS["quick"])
-            if options != allowed:
-                raise ValueError("--resume takes the run's own options: add none but --workers")
-            run = Run.resume(options.resume)
-        else:
-            folder = new_run_dir(options)
-            config = options.config
-            run = Run.begin(folder, config, options.init)
-            folder.mkdir(parents=True, exist_ok=True)
-            text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
-            write_atomically(folder / CONFIG, text.encode())
-        if not os.access(run.folder, os.W_OK):
-            raise ValueError(f"{run.folder} cannot be written: read-only, or another user's")
-        remove_unfinished(run.folder)
-        print(f"run folder: {run.folder}", file=sys.stderr)
-        if not learn(run):
-            print(
-                f"stopped after {run.decisions:,} decisions; go on with\n"
-                f"  python training/train.py --resume {run.folder}",
-                file=sys.stderr,
-            )
-            return EXIT_STOPPED
-        finish(run, options.workers)
-    except (ValueError, OSError) as error:
-        if os.environ.get("OXX_TRACEBACK"):
-            raise
-        print(f"train.py: {message(error)}", file=sys.stderr)
-        return EXIT_UNUSABLE
-    except KeyboardInterrupt:  # not while it learns, see `learn`
-        print("train.py: stopped; what was saved goes on by --resume", file=sys.stderr)
-        return EXIT_STOPPED
-    return 0
+        if learn(run):
+            finish(run, options.workers)
+            return 0
+    except Diverged as error:
+        raise ValueError(f"{error}\n{after_divergence(run)}") from error
+    except KeyboardInterrupt:  # while it is evaluated; for the time before see `learn`
+        pass
+    print(
+        f"stopped after {run.decisions:,} decisions; go on with\n  {resume_command(run.folder)}",
+        file=sys.stderr,
+    )
+    return EXIT_STOPPED
 
 
 if __name__ == "__main__":
