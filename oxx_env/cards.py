@@ -11,6 +11,9 @@ owner of the box replaces them by a file like this:
     1,1,0,0,0,0,0
     ...
 
+Semicolons or tabs, other orders of the columns, German, French and Chinese headers, empty cells for
+0 and the encodings of spreadsheets are read as well (`spreadsheet`).
+
 >>> from oxx_env import cards
 >>> deck = cards.load_deck("balanced")
 >>> deck.shape, int(deck.sum())
@@ -21,13 +24,12 @@ owner of the box replaces them by a file like this:
 
 from __future__ import annotations
 
-import csv
 import difflib
 import functools
 import os
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,15 +37,16 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from oxx_env import spreadsheet
 from oxx_env.files import read_bounded
-from oxx_env.texts import cut
+from oxx_env.texts import cut, printable
 
 COLORS = ("blue", "yellow", "green", "red", "black", "white")
 NUMBERS = 110  # cards are numbered 1–110, each once (R1)
 BARONS = (52, 104)  # one head of each colour (R1)
 MAX_HEADS = 7  # of one colour on one card, in a deck file
 DECK_NAMES = ("balanced", "three-color", "two-color")  # the first is the default
-HEADER = ("number", *COLORS)
+HEADER = spreadsheet.COLUMNS  # number, then COLORS
 
 Deck: TypeAlias = npt.NDArray[np.uint8]  # [CARD, COLOR] heads
 DeckSpec: TypeAlias = (
@@ -247,11 +250,11 @@ def _read(path: Path) -> tuple[Deck, list[Fault], bool]:
 
 
 def _decode(data: bytes) -> tuple[str, Fault | None]:
-    if data.startswith((b"\xff\xfe", b"\xfe\xff")):
-        return "", Fault(1, "the file is UTF-16; save it as UTF-8")
     try:
-        text = data.decode("utf-8-sig")
+        text = spreadsheet.decode(data)
     except UnicodeDecodeError as error:
+        if error.encoding.startswith("utf-16"):
+            return "", Fault(None, "the file is no whole UTF-16; save it as UTF-8")
         bad, at = data[error.start], data.count(b"\n", 0, error.start) + 1
         return "", Fault(at, f"byte 0x{bad:02x} is not UTF-8; save the file as UTF-8")
     if "\0" in text:
@@ -262,32 +265,32 @@ def _decode(data: bytes) -> tuple[str, Fault | None]:
 
 def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
     deck = np.zeros((NUMBERS, len(COLORS)), np.uint8)
-    lines = [(at, _fields(line)) for at, line in _lines(text)]
+    lines = list(spreadsheet.rows(text))
     wanted = ",".join(HEADER)
     if not lines:
         return deck, [Fault(1, f"the file is empty; it should begin with {wanted}")], False
 
     faults: list[Fault] = []
-    columns = list(range(len(HEADER)))  # where each field of HEADER stands
+    places = list(range(len(HEADER)))  # where each field of HEADER stands
+    labels: Sequence[str] = COLORS  # what the file calls the colours
     first_at, header = lines[0]
-    if tuple(header) == HEADER:
+    known = spreadsheet.columns(header)
+    if sorted(known) == sorted(HEADER):
+        places = [known.index(name) for name in HEADER]
+        labels = [cut(printable(header[place]), 20) for place in places[1:]]
         lines = lines[1:]
     elif _looks_like_card(header):
         faults.append(Fault(first_at, f"the header is missing; the first line should be {wanted}"))
     else:
-        found = _quote(",".join(header))
         lines = lines[1:]
-        if (len(header) == 1 and ";" in header[0]) or "\t" in header[0]:
-            message = f"fields are not separated by commas: {found}; should be {wanted}"
-            return deck, [Fault(first_at, message)], header[0].startswith(HEADER[0])
-        faults.append(Fault(first_at, f"wrong header {found}; should be {wanted}"))
-        if sorted(header) == sorted(HEADER):  # only the order is wrong: the rest can be checked
-            columns = [header.index(name) for name in HEADER]
-        elif not any(_looks_like_card(fields) for _, fields in lines):
-            return deck, faults, False
+        faults.append(Fault(first_at, _wrong_header(header, known, wanted)))
+        if not any(_looks_like_card(fields) for _, fields in lines):
+            return deck, faults, len(set(known) & set(HEADER)) > 1
 
     seen: dict[int, int] = {}  # number -> line
     for at, fields in lines:
+        while len(fields) > len(HEADER) and not fields[-1]:
+            fields.pop()  # cells of nothing at the end
         if len(fields) != len(HEADER):
             message = f"{len(fields)} fields, should be {len(HEADER)} ({wanted})"
             faults.append(Fault(at, message))
@@ -295,7 +298,7 @@ def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
             if number is not None:  # the line is bad, but its number is not missing
                 seen.setdefault(number, at)
             continue
-        fields = [fields[column] for column in columns]
+        fields = [fields[place] for place in places]
         number = _integer(fields[0])
         if number is None or not 1 <= number <= NUMBERS:
             kind = "is not an integer" if number is None else "is out of range"
@@ -307,7 +310,7 @@ def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
             number = None
         else:
             seen[number] = at
-        counts, bad = _counts(fields[1:])
+        counts, bad = _counts([field or "0" for field in fields[1:]], labels)
         faults += [Fault(at, message) for message in bad]
         if not bad:
             faults += [Fault(at, message) for message in _card_faults(number, counts)]
@@ -318,18 +321,16 @@ def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
     return deck, sorted(faults, key=lambda fault: fault.line or 0), True
 
 
-def _lines(text: str) -> Iterator[tuple[int, str]]:
-    """(1-based line, content) of every line that is not blank."""
-    for at, line in enumerate(re.split(r"\r\n|\n|\r", text), start=1):
-        if line.strip():
-            yield at, line
-
-
-def _fields(line: str) -> list[str]:
-    try:
-        return [field.strip() for field in next(csv.reader([line]))]
-    except csv.Error:  # a field longer than the csv module takes
-        return [line]
+def _wrong_header(header: Sequence[str], known: Sequence[str], wanted: str) -> str:
+    """What is wrong with the first line, and what would be right."""
+    message = f"wrong header {_quote(','.join(header))}; should be {wanted}"
+    if len(set(known) & set(HEADER)) < 2:
+        return message
+    missing = [name for name in HEADER if name not in known]
+    twice = [name for name in HEADER if known.count(name) > 1]
+    other = [_quote(header[index], 20) for index, name in enumerate(known) if not name]
+    told = [("missing", missing), ("twice", twice), ("unknown", other)]
+    return "; ".join([message, *(f"{what}: {', '.join(names)}" for what, names in told if names)])
 
 
 def _looks_like_card(fields: Sequence[str]) -> bool:
@@ -342,10 +343,10 @@ def _integer(field: str) -> int | None:
     return int(field) if len(field) < 10 else 10**9 * (-1 if field[0] == "-" else 1)
 
 
-def _counts(fields: Sequence[str]) -> tuple[list[int], list[str]]:
+def _counts(fields: Sequence[str], labels: Sequence[str] = COLORS) -> tuple[list[int], list[str]]:
     """Head counts by colour, and what is wrong with them."""
     counts, bad = [], []
-    for color, field in zip(COLORS, fields, strict=True):
+    for color, field in zip(labels, fields, strict=True):
         count = _integer(field)
         if count is None:
             bad.append(f"{color} {_quote(field)} is not an integer; should be 0 to {MAX_HEADS}")

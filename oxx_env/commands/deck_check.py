@@ -13,9 +13,11 @@ from oxx_env.commands import FAILED, OK, UNUSABLE, Report
 class Run(Report):
     """Describe a deck, and name every fault of a bad one by line.
 
-    A deck is a CSV in UTF-8 with the header number,blue,yellow,green,red,black,white and one line
-    for each of the cards 1 to 110: the number, then how many heads of each color the card shows
-    (0 to 7, at least one in all). The cards 52 and 104 are Barons: one head of each color.
+    A deck is a CSV with the header number,blue,yellow,green,red,black,white and one line for each
+    of the cards 1 to 110: the number, then how many heads of each color the card shows (0 to 7, at
+    least one in all). The cards 52 and 104 are Barons: one head of each color. It is read as
+    spreadsheets write it: commas, semicolons or tabs, the columns in any order and named in
+    English, German, French or Chinese, an empty cell for 0.
 
     Exit code 0: a good deck. 1: a deck with faults. 2: no deck at all (no such file, no access,
     not text, empty, or nothing like a deck in it).

@@ -5,6 +5,19 @@ import { LETTERS, card, download, el, inWords, kept, plural, say, sum } from "./
 const BLANK = () => Array(6).fill(0);
 const lettersOf = (heads) => heads.map((count, color) => LETTERS[color].repeat(count)).join("");
 
+// The text of a file as spreadsheets write it: UTF-8, UTF-16 with a mark, or Windows-1252.
+async function textOf(file) {
+  const bytes = new Uint8Array(await file.arrayBuffer());
+  const mark = bytes[0] << 8 | bytes[1];
+  const wide = { 0xfffe: "utf-16le", 0xfeff: "utf-16be" }[mark];
+  for (const encoding of wide ? [wide] : ["utf-8", "windows-1252"]) {
+    try {
+      return new TextDecoder(encoding, { fatal: true }).decode(bytes);
+    } catch { /* another encoding */ }
+  }
+  return file.text();
+}
+
 export async function deckPage(root) {
   const known = await info();
   const draft = kept.get("deck", null) ?? { name: "my deck", cards: Array.from({ length: 110 }, BLANK) };
@@ -106,7 +119,7 @@ export async function deckPage(root) {
   const result = el("p", { id: "result", role: "status" });
   const file = el("input", { type: "file", id: "csv", accept: ".csv,text/csv", onchange: async () => {
     try {
-      const told = await call("api/deck", { body: { csv: await file.files[0].text() } });
+      const told = await call("api/deck", { body: { csv: await textOf(file.files[0]) } });
       draft.cards = told.cards;
       draft.name = name.value = file.files[0].name.replace(/\.csv$/i, "").replace(/[^\w .()-]/g, "-").slice(0, 40) || "my deck";
       keep();
