@@ -7,6 +7,7 @@ refused with a `CheckpointError` that says so.
 
 from __future__ import annotations
 
+import difflib
 import hashlib
 import json
 import os
@@ -194,13 +195,23 @@ def find_checkpoint(spec: str | os.PathLike[str]) -> Path:
     """
     with suppress(OSError, ValueError):  # a name too long for a file, a zero byte
         name, path = os.fspath(spec), Path(spec)
-        shipped = _is_name(name) and (SHIPPED / name / CONFIG).is_file()
-        if shipped and (isinstance(spec, str) or not path.is_dir()):
+        known = _is_name(name) and (SHIPPED / name / CONFIG).is_file()
+        if known and (isinstance(spec, str) or not path.is_dir()):
             return SHIPPED / name
         if path.is_dir():
             return path
-    names = ", ".join(sorted(p.parent.name for p in SHIPPED.glob(f"*/{CONFIG}"))) or "none"
-    raise CheckpointError(f"there is no checkpoint folder {_short(spec)!r}; shipped ones: {names}")
+    names = shipped()
+    close = difflib.get_close_matches(os.path.basename(os.fspath(spec)), names, n=1)
+    hint = f"did you mean {close[0]!r}? " if close else ""
+    raise CheckpointError(
+        f"there is no checkpoint folder {_short(spec)!r}; {hint}shipped ones:"
+        f" {', '.join(names) or 'none'}"
+    )
+
+
+def shipped() -> list[str]:
+    """The names of the checkpoints that come with the package."""
+    return sorted(path.parent.name for path in SHIPPED.glob(f"*/{CONFIG}"))
 
 
 def _is_name(text: str) -> bool:

@@ -9,6 +9,7 @@ hence the result does not depend on the split.
 
 from __future__ import annotations
 
+import difflib
 import itertools
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -89,7 +90,9 @@ def stack_decks(decks: Sequence[DeckSpec]) -> NDArray[np.void]:
 def rule_flags(rules: str) -> int:
     """The flags COLOR | POSITIVE of a rule set's name. Raises ValueError for an unknown name."""
     if rules not in RULE_SETS:
-        raise ValueError(f"unknown rule set {rules!r}: choose one of {', '.join(RULE_SETS)}")
+        close = difflib.get_close_matches(str(rules).lower(), RULE_SETS, n=1, cutoff=0.5)
+        hint = f"did you mean {close[0]!r}? " if close else ""
+        raise ValueError(f"unknown rule set {rules!r}: {hint}choose one of {', '.join(RULE_SETS)}")
     return RULE_SETS.index(rules)
 
 

@@ -16,6 +16,8 @@ view from its JSON. What was typed wrong is a `PositionError` that names the pla
 place is marked by carets.
 
 **The text.** Words and card numbers, parts in any order; `|` and line breaks are for the eye.
+Commas or semicolons may stand between numbers, and between rows whose cards are apart by blanks:
+`rows 12, 7 41, 5 50 35, 9, 60 | hand 3, 17, 52`.
 
     base, color, positive, color+positive
                     the rule set (base)
@@ -781,7 +783,7 @@ def _sizes(sizes: list[int]) -> str:
 
 
 def _word(name: str) -> str:
-    return name if re.fullmatch(r'[^\s|"]+', name) else json.dumps(name, ensure_ascii=False)
+    return name if re.fullmatch(r'[^\s|",;]+', name) else json.dumps(name, ensure_ascii=False)
 
 
 def from_text(text: str, deck: cards.DeckSpec | None = None) -> View:
@@ -830,13 +832,16 @@ def _no_constant(name: str) -> None:
 class _Token:
     text: str
     start: int
+    after: str = ""  # the comma or semicolon behind it
 
     @property
     def end(self) -> int:
         return self.start + len(self.text)
 
 
-_TOKEN = re.compile(r'"(?:[^"\\\n]|\\.)*"|[^\s|"]+|"')
+# A text in quotes; or a word, the marks behind it apart: it ends at a semicolon, and at a comma
+# before the next seat's `2:`.
+_TOKEN = re.compile(r'("(?:[^"\\\n]|\\.)*"|(?:,(?!,*(?:[\s|"]|$|[0-9]+:))|[^\s|";,])+|")([;,]*)')
 _KEYS = {  # word -> key of the JSON
     "rows": "rows",
     "hand": "hand",
@@ -857,6 +862,30 @@ _KEYS = {  # word -> key of the JSON
 }
 
 
+def _pieces(token: _Token) -> list[_Token]:
+    """The parts of a word between its commas."""
+    found = re.finditer(r"[^,]+", token.text)
+    return [_Token(piece.group(), token.start + piece.start()) for piece in found]
+
+
+def _rows_of(words: list[_Token]) -> list[list[_Token]]:
+    """The words of each row: five words, or five groups of words between semicolons or commas."""
+    if len(words) != ROWS:
+        for mark in ";,":
+            groups: list[list[_Token]] = [[]]
+            for word in words:
+                for index, piece in enumerate(_pieces(word) if mark == "," else [word]):
+                    if index:
+                        groups.append([])
+                    groups[-1].append(piece)
+                if word.after == mark:
+                    groups.append([])
+            groups = [group for group in groups if group]
+            if len(groups) == ROWS:
+                return groups
+    return [[word] for word in words]
+
+
 class _Parser:
     """Position text -> the JSON form, and where in the text each of its values stands."""
 
@@ -867,7 +896,7 @@ class _Parser:
         self._told: set[str] = set()
         parts: list[tuple[_Token, list[_Token]]] = []
         for found in _TOKEN.finditer(text):
-            token = _Token(found.group(), found.start())
+            token = _Token(found[1], found.start(), found[2][:1])
             word = token.text.lower()
             if word in RULE_SETS:
                 self._once("rules", token)
@@ -1016,10 +1045,17 @@ class _Parser:
         self.data["phase"] = "over"
 
     def _read_rows(self, token: _Token, words: list[_Token]) -> None:
-        rows = []
-        for row, word in enumerate(words):
-            self._note(("rows", row), word)
-            rows.append(self._numbers(word, ("rows", row)))
+        rows: list[list[int]] = []
+        for row, cards_of_it in enumerate(_rows_of(words)):
+            rows.append([])
+            for word in cards_of_it:
+                self._note(("rows", row), word)
+                numbers = self._numbers(word, ("in rows",))
+                for at, number in enumerate(numbers):
+                    self._spans[("rows", row, len(rows[row]))] = self._spans[("in rows", at)]
+                    rows[row].append(number)
+            first, last = cards_of_it[0], cards_of_it[-1]
+            self._spans[("rows", row)] = first.start, last.end
         self.data["rows"] = rows
 
     def _read_hand(self, token: _Token, words: list[_Token]) -> None:
@@ -1046,6 +1082,8 @@ class _Parser:
         lists = key in ("oxx_piles", "known_hand", "returned")
         values: list[Any] = [[] if lists else 0 for _ in range(self._players)]
         labelled = any(":" in word.text for word in words)
+        if not labelled and not lists:
+            words = [piece for word in words for piece in _pieces(word)]
         if not labelled and len(words) == 1 and key in ("hand_sizes", "pile_sizes"):
             words = words * self._players
         if not labelled and len(words) != self._players:

@@ -62,7 +62,10 @@ def test_a_bot_carries_its_specification(spec: str) -> None:
 @pytest.mark.parametrize(
     ("spec", "message"),
     [
-        ("gredy", "unknown bot 'gredy' in 'gredy': choose one of random, greedy, "),
+        (
+            "gredy",
+            "unknown bot 'gredy' in 'gredy': did you mean greedy? choose one of random, ",
+        ),
         ("", "a bot is named by a text"),
         (7, "a bot is named by a text such as 'greedy' or 'mc:200', not 7"),
         ("greedy:3", "'greedy:3': greedy has no option '3'; its options: none"),
@@ -297,3 +300,32 @@ def win_share(spec: str, players: int, rules: str, blocks: int) -> tuple[float, 
 def test_careful_beats_greedy(players: int, rules: str) -> None:
     share, error = win_share("careful", players, rules, blocks=300)
     assert share - 3 * error > 1 / players
+
+
+@pytest.mark.parametrize(
+    ("spec", "meant"),
+    [
+        ("champion", "policy:champion"),
+        ("champion:64", "search:champion:64"),
+        ("champion:5ms", "search:champion:5ms"),
+        ("champion:rows=greedy", "policy:champion:rows=greedy"),
+        ("champoin", "policy:champion"),
+        ("Greedy", "greedy"),
+        ("mcc:200:horizon=4", "mc:200:horizon=4"),
+    ],
+)
+def test_a_policy_without_its_kind_and_a_slip_are_answered_by_what_was_meant(spec, meant):
+    pytest.importorskip("safetensors")
+    with pytest.raises(bots.BotSpecError, match=rf"did you mean {meant}\?"):
+        bots.make(spec)
+
+
+def test_the_folder_of_a_checkpoint_without_its_kind_is_answered_too(tmp_path):
+    (tmp_path / "config.json").write_text("{}")
+    for spec, kind in ((f"{tmp_path}", "policy"), (f"{tmp_path}:64", "search")):
+        with pytest.raises(bots.BotSpecError, match=rf"did you mean {kind}:{spec}\?"):
+            bots.make(spec)
+    with pytest.raises(bots.BotSpecError, match=r"for example search:quick:64"):
+        bots.make("search:quick")
+    with pytest.raises(ValueError, match=r"did you mean 'champion'\?"):
+        bots.make("policy:champoin")

@@ -399,3 +399,37 @@ def test_any_line_is_a_position_or_a_clear_error(words):
 
 def test_the_examples_of_the_documentation_hold():
     assert doctest.testmod(notation).failed == 0
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "base, 4p, seat 0, rows 12 71, 7, 55 88 2, 41, 60, hand 3,17,52,90, points 0, 0, 0, 0",
+        "4p; rows 12 71; 7; 55 88 2; 41; 60; hand 3; 17; 52; 90; points 0;0;0;0",
+        "4p rows 12-71,7,55-88-2,41,60 hand 3, 17, 52, 90",
+        "4p rows 12,71 7 55,88,2 41 60 | hand 3 17 52 90",
+        "4p rows 12-71; 7; 55-88-2; 41; 60 hand 3;17;52;90 hands 4,4,4,4 piles 8",
+    ],
+)
+def test_commas_and_semicolons_may_stand_between_numbers_and_rows(text):
+    view = notation.read_position(text)
+    assert view.rows == [[12, 71], [7], [55, 88, 2], [41], [60]]
+    assert (view.players, view.seat, view.hand) == (4, 0, [3, 17, 52, 90])
+
+
+def test_commas_between_seats_and_cards_are_told_apart():
+    text = "color 3p seat 1, rows 12-71, 7, 25-92, 41, 60, hand 3, 17, 90, "
+    text += "taken 0:1-4,2:5,9, 1:8 revealed 1:46, 0:99"
+    view = notation.read_position(text)
+    assert view.oxx_piles == [[1, 4], [8], [5, 9]]
+    assert view.revealed == [[1, 46], [0, 99]]
+    with pytest.raises(notation.PositionError, match="there is no card 111") as error:
+        notation.read_position("4p rows 12, 7 41, 31, 20, 111, hand 3")
+    assert str(error.value).splitlines()[-1].index("^") == 28
+
+
+def test_a_deck_whose_name_holds_marks_is_written_in_quotes():
+    deck = notation.cards.load_deck("balanced")
+    data = notation.read_position("4p rows 12 7 31 20 46 hand 3").to_dict()
+    view = notation.view_from_dict({**data, "deck": {"name": "a;b,c", "cards": deck.tolist()}})
+    assert 'deck "a;b,c"' in notation.to_text(view)

@@ -14,10 +14,14 @@ True
 
 from __future__ import annotations
 
+import difflib
 import importlib
 import operator
+import re
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -147,13 +151,19 @@ def make(spec: str) -> Bot:
         raise BotSpecError(f"a bot is named by a text such as 'greedy' or 'mc:200', not {spec!r}")
     name, *parts = spec.split(":")
     if name not in BOTS:
-        raise BotSpecError(f"unknown bot {name!r} in {spec!r}: choose one of {', '.join(BOTS)}")
+        meant = _meant(name, parts)
+        hint = f"did you mean {meant}? " if meant else ""
+        known = ", ".join(BOTS)
+        raise BotSpecError(f"unknown bot {name!r} in {spec!r}: {hint}choose one of {known}")
     kind = BOTS[name]
     wanted = len(kind.arguments)
     arguments, rest = parts[:wanted], parts[wanted:]
     if len(arguments) < wanted or not all(arguments):
         missing = kind.arguments[len(arguments) :] or kind.arguments
-        raise BotSpecError(f"{spec!r} lacks its {' and '.join(missing)}: write {kind.usage(name)}")
+        raise BotSpecError(
+            f"{spec!r} lacks its {' and '.join(missing)}: write {kind.usage(name)}"
+            f"{_example(name, arguments)}"
+        )
     options = _options(spec, name, kind, rest)
     try:
         module: Any = importlib.import_module(kind.module)
@@ -168,6 +178,33 @@ def make(spec: str) -> Bot:
     bot = factory(*arguments, options)
     bot.spec = spec
     return bot
+
+
+def _meant(name: str, parts: Sequence[str]) -> str | None:
+    """What somebody probably means who names no bot: a policy's name alone, or a slip."""
+    tail = "".join(f":{part}" for part in parts)
+    shipped: list[str] = []
+    with suppress(ImportError):  # policies need an extra
+        shipped = importlib.import_module("oxx_env.checkpoint").shipped()
+    folder = name
+    if name not in shipped:
+        with suppress(OSError, ValueError):  # a name that no file can have
+            if not (Path(name) / "config.json").is_file():
+                close = difflib.get_close_matches(name.lower(), [*BOTS, *shipped], n=1)
+                if close and close[0] in BOTS:
+                    return f"{close[0]}{tail}"
+                folder = close[0] if close else ""
+    if not folder:
+        return None
+    budget = bool(parts) and re.fullmatch(r"[0-9]+(ms)?", parts[0]) is not None
+    return f"{'search' if budget else 'policy'}:{folder}{tail}"
+
+
+def _example(name: str, arguments: Sequence[str]) -> str:
+    """A specification that is whole, for somebody who left a part out."""
+    given = next(iter(arguments), "") or "champion"
+    examples = {"mc": "mc:200", "policy": "policy:champion", "search": f"search:{given}:64"}
+    return f", for example {examples[name]}" if name in examples else ""
 
 
 def _options(spec: str, name: str, kind: Kind, parts: Sequence[str]) -> dict[str, str]:
