@@ -376,6 +376,345 @@ def test_a_waiting_request_is_answered_when_the_other_seat_decides(client):
     assert got[0]["waits_for"] == [0]
 
 
+# --- people ---------------------------------------------------------------------------------------
+
+
+def invites_of(player):
+    """The invitations by seat."""
+    seats = player.state()["seats"]
+    return {index: seat["invite"] for index, seat in enumerate(seats) if "invite" in seat}
+
+
+def key(letter):
+    return {"Idempotency-Key": letter * 20}
+
+
+def test_an_invitation_brings_one_person_to_one_seat(client):
+    anna = sit(client, HUMAN, HUMAN, HUMAN)
+    invites = invites_of(anna)
+    assert set(invites) == {1, 2} and len(set(invites.values())) == 2
+    carl = join(client, anna, invites[2], name="Carl")
+    assert carl.seat == 2 and invites_of(anna) == {1: invites[1]}
+    url = f"/api/tables/{anna.id}/join"
+    again = client.post(url, json={"invite": invites[2], "name": "Mallory"})
+    assert (again.status_code, "has been used" in again.json()["error"]) == (409, True)
+    assert [seat["free"] for seat in anna.state()["seats"]] == [False, True, False]
+    # A guest invites nobody: who made the table does.
+    assert invites_of(carl) == {} and carl.state()["invite"] is None
+
+
+def test_a_person_has_one_seat_unless_two_are_asked_for(client):
+    anna = sit(client, HUMAN, HUMAN, HUMAN, HUMAN)
+    invites = invites_of(anna)
+    person = {"person": "b" * 22}
+    ben = join(client, anna, invites[1], **person)
+    again = join(client, anna, invites[1], **person)  # a double click
+    other = join(client, anna, invites[2], **person)  # another link that was sent to the same one
+    assert {one.token for one in (ben, again, other)} == {ben.token}
+    assert [seat["free"] for seat in anna.state()["seats"]] == [False, False, True, True]
+    bea = join(client, anna, invites[2], **person, another=True)
+    twice = join(client, anna, invites[2], **person, another=True)
+    assert (bea.seat, twice.token) == (2, bea.token) and bea.token != ben.token
+    assert bea.state()["seat"] == 2 and ben.state()["seat"] == 1
+    carl = join(client, anna, invites[3], person="c" * 22)
+    assert carl.seat == 3
+    file = client.app.state.house.rooms.folder / "tables" / f"{anna.id}.json"
+    assert "bbbb" not in file.read_text() and ben.token not in file.read_text()
+    for odd in ("short", "x" * 65, "ü" * 20, 3, ["b" * 22]):
+        answer = client.post(f"/api/tables/{anna.id}/join", json={"invite": "x", "person": odd})
+        assert answer.status_code == 422
+
+
+def test_who_made_the_table_does_not_sit_down_twice_by_the_own_invitation(client):
+    made = client.post("/api/tables", json={"seats": [HUMAN, HUMAN], "person": "a" * 22}).json()
+    anna = Player(client, made)
+    back = join(client, anna, made["invite"], person="a" * 22)
+    assert (back.seat, back.token) == (0, anna.token)
+    assert anna.state()["seats"][1]["free"]
+
+
+def test_requests_sent_twice_count_once_also_across_a_restart(tmp_path):
+    body = {"seats": [HUMAN, HUMAN, HUMAN]}
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+
+        def ask(path, told, name, headers=None):
+            return client.post(path, json=told, headers={**(headers or {}), **key(name)})
+
+        made = ask("/api/tables", body, "t")
+        table = f"/api/tables/{made.json()['id']}"
+        joins = [ask(f"{table}/join", {"invite": made.json()["invite"]}, "j") for _ in range(2)]
+        anna, ben = Player(client, made.json()), Player(client, joins[0].json())
+        move = {"turn": 0, "action": 1}
+        moves = [ask(f"{table}/moves", move, "m", anna.headers) for _ in range(2)]
+        free = {"seat": 1, "free": True}
+        frees = [ask(f"{table}/seats", free, "f", anna.headers) for _ in range(2)]
+        carl = join(client, anna, invites_of(anna)[1], person="c" * 22)
+        late = ask(f"{table}/seats", free, "f", anna.headers)  # must not put Carl out
+        before = [ask("/api/tables", body, "t"), *joins, *moves, *frees, late]
+        assert [one.status_code for one in before] == [201] * 3 + [200] * 5
+        assert before[0].json()["id"] == made.json()["id"]
+        assert before[0].json()["token"] == anna.token
+        assert joins[1].json() == joins[0].json()
+        assert len(list((tmp_path / "tables").iterdir())) == 1
+        assert anna.state()["turn"] == 1
+        # Another request by the same key is none that was answered.
+        for path, told, name, headers in (
+            ("/api/tables", {"seats": [HUMAN, GREEDY]}, "t", {}),
+            (f"{table}/moves", {"turn": 0, "action": 2}, "m", anna.headers),
+            (f"{table}/moves", move, "m", carl.headers),
+        ):
+            answer = ask(path, told, name, headers)
+            assert (answer.status_code, "another request" in answer.text) == (422, True)
+        assert client.post("/api/tables", json=body, headers=key("!")).status_code == 422
+        assert ask(f"{table}/moves", move, "n", anna.headers).status_code == 409
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        made_again = ask("/api/tables", body, "t")
+        assert made_again.json()["token"] == anna.token
+        assert ask(f"{table}/moves", move, "m", anna.headers).json()["turn"] == 1
+        assert ask(f"{table}/seats", free, "f", anna.headers).status_code == 200
+        anna.client = carl.client = ben.client = client
+        assert carl.state()["seat"] == 1
+        assert ben.get().status_code == 410
+        assert len(list((tmp_path / "tables").iterdir())) == 1
+
+
+def test_as_many_requests_are_known_again_as_are_kept(client, monkeypatch):
+    monkeypatch.setattr(rooms, "MAX_DONE", 3)
+    anna = sit(client, HUMAN, HUMAN)
+    room = client.app.state.house.rooms.get(anna.id)
+    for letter in "abcdefgh":
+        answer = client.post(
+            f"/api/tables/{anna.id}/seats", json={"seat": 1, "free": True},
+            headers={**anna.headers, **key(letter)},
+        )  # fmt: skip
+        assert answer.status_code == 200
+    assert len(room.done) == 3 and room.seats[1].handed == 8
+    assert rooms.Room.from_dict(json.loads(room.to_text())).done == room.done
+
+
+def go_away(client, player, seconds):
+    """The person of a seat has asked for nothing for so long."""
+    client.app.state.house.rooms.get(player.id)._seen[player.seat] -= seconds
+
+
+def test_one_who_is_away_is_shown_as_such_and_has_the_seat_on_return(client):
+    anna = sit(client, HUMAN, HUMAN, GREEDY)
+    ben = join(client, anna, anna.state()["invite"], name="Ben")
+    assert [seat["away"] for seat in anna.state()["seats"]] == [False] * 3
+    go_away(client, ben, rooms.AWAY)
+    version = anna.state()["version"]
+    assert [seat["away"] for seat in anna.state()["seats"]] == [False, True, False]
+    assert ben.state()["seats"][1] == {
+        "name": "Ben", "kind": "human", "level": "", "free": False, "away": False,
+        "may_change": True,
+    }  # fmt: skip
+    assert anna.state()["version"] > version  # who waits is told that he is back
+    # Freed while he was away and not yet taken: it is still his.
+    go_away(client, ben, rooms.AWAY)
+    assert anna.post("/seats", seat=1, free=True).status_code == 200
+    seat = anna.state()["seats"][1]
+    assert (seat["free"], seat["name"]) == (True, "Ben")
+    invite = seat["invite"]
+    assert ben.state()["seat"] == 1 and anna.state()["invite"] is None
+    used = client.post(f"/api/tables/{anna.id}/join", json={"invite": invite})
+    assert used.status_code == 409
+    # Taken meanwhile: he is told so, and may watch.
+    go_away(client, ben, rooms.AWAY)
+    anna.post("/seats", seat=1, free=True)
+    carl = join(client, anna, anna.state()["invite"])
+    assert (carl.seat, carl.state()["seats"][1]["name"]) == (1, "Player 2")
+    for answer in (ben.get(), ben.post("/moves", turn=0, action=0)):
+        assert answer.status_code == 410
+        assert answer.json()["error"] == "your seat was given to Player 2; you may watch"
+    ben.headers = {"Authorization": f"Bearer {answer.json()['watch']}"}
+    assert ben.state()["seat"] is None
+
+
+def test_one_who_is_put_out_while_present_stays_out(client):
+    anna = sit(client, HUMAN, HUMAN)
+    invite = anna.state()["invite"]
+    ben = join(client, anna, invite, person="b" * 22, name="Ben")
+    assert anna.post("/seats", seat=1, free=True).status_code == 200
+    assert "was freed" in ben.get().json()["error"] and ben.get().status_code == 410
+    old = client.post(f"/api/tables/{anna.id}/join", json={"invite": invite, "person": "b" * 22})
+    assert (old.status_code, "was freed" in old.json()["error"]) == (410, True)
+    assert anna.state()["seats"][1]["name"] == "Player 2"
+    again = join(client, anna, anna.state()["invite"], person="b" * 22, name="Ben")
+    assert again.token != ben.token and again.state()["seat"] == 1
+
+
+def test_a_seat_that_blocks_the_table_is_given_to_a_bot_which_plays_on(client):
+    anna = sit(client, HUMAN, HUMAN, HUMAN)
+    ben, carl = (join(client, anna, invite) for invite in invites_of(anna).values())
+    state = anna.state()
+    anna.move(state, 0)
+    carl.move(carl.state(), 0)
+    assert anna.state()["waits_for"] == [1]
+    # A guest may do so only with the seat of one who is away for long, whoever that is.
+    assert carl.post("/seats", seat=1, level="greedy").status_code == 403
+    go_away(client, ben, rooms.AWAY)
+    assert carl.post("/seats", seat=1, free=True).status_code == 403
+    assert [seat["may_change"] for seat in carl.state()["seats"]] == [False, False, True]
+    assert [seat["may_change"] for seat in anna.state()["seats"]] == [True] * 3
+    assert anna.post("/seats", seat=1, level="greedy").status_code == 200
+    wait_for(lambda: 1 not in anna.state()["waits_for"])
+    state = anna.state()
+    assert {k: state["seats"][1][k] for k in ("name", "kind")} == {"name": "Greedy", "kind": "bot"}
+    assert ben.get().json()["error"] == "your seat was given to Greedy; you may watch"
+    go_away(client, anna, rooms.GONE)
+    assert carl.post("/seats", seat=0, level="greedy").status_code == 200
+    assert anna.get().status_code == 410
+    assert carl.state()["seats"][0]["name"] == "Greedy 2"
+    # Nobody is left who made the table: the first person takes over, and may call Ben back.
+    assert carl.post("/seats", seat=1, free=True).status_code == 200
+    dora = join(client, anna, carl.state()["invite"], name="Dora")
+    assert dora.seat == 1 and dora.state()["hand"]
+    for _ in range(200):
+        if carl.state()["over"]:
+            break
+        for player in (carl, dora):
+            state = player.state()
+            if state["legal"]:
+                player.move(state, state["legal"][0])
+    told = [json.loads(line) for line in carl.get("/record").text.splitlines()]
+    records.replay(told[0])
+
+
+def test_one_who_leaves_says_so_and_a_bot_plays_on(client):
+    anna = sit(client, HUMAN, HUMAN, GREEDY)
+    ben = join(client, anna, anna.state()["invite"])
+    assert ben.post("/seats", seat=1, level="greedy").status_code == 409
+    assert ben.post("/seats", seat=0, level="greedy", leave=True).status_code == 422
+    assert ben.post("/seats", seat=1, level="greedy", leave=True).status_code == 200
+    assert ben.get().status_code == 410
+    assert anna.play()["over"]
+    for body in ({"seat": 1}, {"seat": 1, "level": "greedy", "free": True}, {"seat": 1, "free": 1},
+                 {"seat": 9, "free": True}, {"seat": 1, "free": True, "leave": "yes"}):  # fmt: skip
+        assert anna.post("/seats", **body).status_code == 422
+
+
+def test_a_bots_answer_that_comes_after_its_seat_was_freed_is_not_played(client, monkeypatch):
+    asked, go_on, answers = threading.Event(), threading.Event(), house._answers
+
+    def slowly(told):
+        asked.set()
+        assert go_on.wait(30)
+        return answers(told)
+
+    monkeypatch.setattr(house, "_answers", slowly)
+    anna = sit(client, HUMAN, GREEDY, GREEDY)
+    assert asked.wait(30)
+    assert anna.post("/seats", seat=1, free=True).status_code == 200
+    go_on.set()
+    room = client.app.state.house.rooms.get(anna.id)
+    wait_for(lambda: not room.thinking)
+    assert room.turn(1) == 0 and room.turn(2) == 1
+    ben = join(client, anna, anna.state()["invite"])
+    assert ben.move(ben.state(), 0).status_code == 200
+
+
+def test_those_who_watch_see_no_hand_and_change_nothing(client):
+    anna = sit(client, HUMAN, HUMAN, GREEDY, rules="positive")
+    ben = join(client, anna, anna.state()["invite"])
+    watcher = Player(client, {"id": anna.id, "seat": None, "token": ben.state()["watch"]})
+    room = client.app.state.house.rooms.get(anna.id)
+    looked = 0
+    while not room.table.over:
+        state = watcher.state()
+        game = room.table.game
+        known = {n for hand in state["known_hand"] for n in hand}
+        hidden = {int(n) for s in range(3) for n in game["hands"][s][: game["hand_sizes"][s]]}
+        hidden -= known
+        if state["phase"] == "card":
+            hidden |= {int(pick) for pick in game["picks"][:3]} - {0}
+        held = {key: state[key] for key in ("hand", "picked", "known_hand", "returned", "card")}
+        assert not numbers_in(held) & hidden
+        shown = {n for e in state["events"] if e["kind"] == "reveal" for n in e["cards"]}
+        assert not shown & hidden
+        assert (state["seat"], state["hand"], state["legal"]) == (None, [], [])
+        assert state["invite"] is None and not any("invite" in one for one in state["seats"])
+        looked += 1
+        if looked == 5:
+            before = room.changes
+            for answer in (
+                watcher.post("/moves", turn=0, action=0),
+                watcher.post("/seats", seat=1, free=True),
+                watcher.get("/coach"),
+                watcher.get("/review?seat=0"),
+            ):
+                assert answer.status_code == 403, answer.text
+            assert watcher.get("/record").status_code == 409
+            assert watcher.get("/review").status_code == 422
+            assert room.changes == before
+        for player in (anna, ben):
+            state = player.state()
+            if state["legal"]:
+                player.move(state, state["legal"][-1])
+    assert looked > 5
+    assert watcher.state()["over"] and watcher.get("/record").status_code == 200
+    text = (client.app.state.house.rooms.folder / "tables" / f"{anna.id}.json").read_text()
+    assert watcher.token not in text
+
+
+def test_those_who_watch_wait_for_news_as_players_do(client):
+    anna = sit(client, HUMAN, HUMAN)
+    watcher = Player(client, {"id": anna.id, "seat": None, "token": anna.state()["watch"]})
+    state = watcher.state()
+    with ThreadPoolExecutor(1) as tab:
+        waiting = tab.submit(watcher.state, f"?version={state['version']}&since=0")
+        time.sleep(0.1)
+        anna.move(anna.state(), 0)
+        assert waiting.result(10)["waits_for"] == [1]
+
+
+@pytest.mark.parametrize(
+    ("told", "shown"),
+    [
+        ("Anna", "Anna"),
+        ("  An\u200bna\u202e ", "Anna"),
+        ("\uff21nna", "Anna"),  # full width
+        ("e\u0301" + "\u0301" * 30 + "ve", "\u00e9" + "\u0301" * 3 + "ve"),
+        ("\u0301Eve", "Eve"),
+        ("\U0001f469\u200d\U0001f680", "\U0001f469\U0001f680"),
+        ("\u05d3\u05e0\u05d4", "\u05d3\u05e0\u05d4"),
+        *[
+            (blank, "")
+            for blank in ("", " ", "\u00a0\u2003", "\u200b", "\u3164", "\u2800", "\ufe0f")
+        ],
+    ],
+)
+def test_a_name_is_what_can_be_seen_of_it(told, shown):
+    assert rooms.read_name(told) == shown
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["anna", "A N N A", "\u0410nn\u0430", "Ann\u03b1", "A\u200bnna", "\uff21nna", "greedy",
+     "Player 3", "P1ayer 3", "PIayer 3"],
+)  # fmt: skip
+def test_a_name_that_looks_like_another_one_is_refused(client, name):
+    anna = sit(client, {"kind": "human", "name": "Anna"}, HUMAN, HUMAN, GREEDY)
+    url = f"/api/tables/{anna.id}/join"
+    answer = client.post(url, json={"invite": invites_of(anna)[1], "name": name})
+    assert (answer.status_code, "at this table already" in answer.json()["error"]) == (422, True)
+    two = [{"kind": "human", "name": name, "here": True} for name in ("Anna", "Ann\u0430")]
+    made = client.post("/api/tables", json={"seats": two})
+    assert made.status_code == 422
+    blank = join(client, anna, invites_of(anna)[1], name="\u200b\u3164")
+    assert blank.state()["seats"][1]["name"] == "Player 2"
+    assert (
+        join(client, anna, invites_of(anna)[2], name="Hanna").state()["seats"][2]["name"] == "Hanna"
+    )
+
+
+def test_seats_nobody_has_named_are_called_unlike_all_others(client):
+    anna = sit(client, {"kind": "human", "name": "player 2"}, HUMAN, GREEDY, GREEDY,
+               {"kind": "human", "name": "Greedy"})  # fmt: skip
+    assert [seat["name"] for seat in anna.state()["seats"]] == [
+        "player 2", "Player 2 2", "Greedy 2", "Greedy 3", "Greedy",
+    ]  # fmt: skip
+
+
 # --- what must be refused -------------------------------------------------------------------------
 
 
@@ -610,9 +949,9 @@ def test_whatever_is_sent_no_answer_is_a_fault_and_no_table_changes(client, seat
     url = f"/api/tables/{seat.id}"
     keys = {
         f"{url}/moves": ("turn", "action"),
-        f"{url}/seats": ("seat", "level"),
-        f"{url}/join": ("invite", "name"),
-        "/api/tables": ("rules", "deck", "games", "coach", "seats"),
+        f"{url}/seats": ("seat", "level", "free", "leave"),
+        f"{url}/join": ("invite", "name", "person", "another"),
+        "/api/tables": ("rules", "deck", "games", "coach", "seats", "person"),
         "/api/deck": ("cards", "csv"),
         "/api/replay": ("format", "rules", "deck", "players", "match", "rounds"),
         "/api/review?seat=0": ("format", "rules", "deck", "players", "match", "rounds"),
@@ -654,10 +993,12 @@ def test_of_the_same_move_from_many_tabs_one_counts(client, seat):
 
 def test_a_seat_is_taken_once_whoever_asks_at_the_same_time(client):
     anna = sit(client, HUMAN, HUMAN, HUMAN)
-    body = {"invite": anna.state()["invite"]}
+    invites = [seat["invite"] for seat in anna.state()["seats"] if seat["free"]]
+    assert len(set(invites)) == 2
     with ThreadPoolExecutor(6) as people:
         url = f"/api/tables/{anna.id}/join"
-        answers = [*people.map(lambda _: client.post(url, json=body), range(6))]
+        bodies = [{"invite": invite} for invite in invites * 3]
+        answers = [*people.map(lambda body: client.post(url, json=body), bodies)]
     assert sorted(one.status_code for one in answers) == [201] * 2 + [409] * 4
     taken = [one.json()["seat"] for one in answers if one.status_code == 201]
     assert sorted(taken) == [1, 2]
@@ -1261,6 +1602,28 @@ def test_games_survive_a_restart(tmp_path):
         records.replay(json.loads(anna.get("/record").text))
 
 
+def test_a_table_of_another_version_is_played_on_or_refused_in_words(tmp_path):
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        anna = sit(client, HUMAN, HUMAN, GREEDY)
+        settled(anna)
+    file = tmp_path / "tables" / f"{anna.id}.json"
+    told = json.loads(file.read_text())
+    before = {k: v for k, v in told.items() if k not in ("made", "done")} | {"invite": "x" * 16}
+    for seat in before["seats"]:
+        for new in ("person", "handed", "former", "back"):
+            del seat[new]
+    file.write_text(json.dumps(before))
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        anna.client = client
+        ben = join(client, anna, anna.state()["invite"])
+        assert ben.move(ben.state(), 0).status_code == 200
+    file.write_text(json.dumps({**told, "format": "oxx-table/1", "seed": 5}))
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        anna.client = client
+        assert anna.get().status_code == 410
+        assert "made by an earlier version of oxx serve" in anna.get().json()["error"]
+
+
 def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
     with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
         broken, whole = sit(client, HUMAN, GREEDY), sit(client, HUMAN, GREEDY)
@@ -1273,7 +1636,7 @@ def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
         "",
         "{",
         whole_text[:200],
-        '{"format": "oxx-table/1"}',
+        '{"format": "oxx-table/2"}',
         "[]",
         "\x00",
         *moves,

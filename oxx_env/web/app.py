@@ -1,14 +1,20 @@
 """Requests and answers. Every check of what comes from outside is here or in `rooms`.
 
 A seat is held by a secret token, sent as `Authorization: Bearer TOKEN`; the page keeps it in the
-part of its address that browsers send nowhere. Errors are `{"error": sentence}` with the status:
+part of its address that browsers send nowhere. Another token, of those who watch, reads alone and
+shows no hand. A request that changes something (a table, a seat, a move) may carry an
+`Idempotency-Key`, 16 to 64 letters and digits drawn at random: sent twice, also across a restart,
+it counts once and is answered again. A browser that says who it is (`person`, such a secret of its
+own) has one seat at a table, unless `another` is true.
 
 Answers to what is no request yet are `connections`' (408, 414, 429, 431).
 
-400 no JSON, 401 no token, 403 a wrong one, or a page of another site, 404 no such table, 408 a
-request that does not come to its end, 409 not now (a move made before, not your turn, a taken
-seat), 413 too large, 415 not JSON, 421 a name this server does not go by, 422 a value that is not
-right (an illegal action too), 429 you have asked for much, 503 all have: `Retry-After` says when to
+Errors are `{"error": sentence}` with the status: 400 no JSON, 401 no token, 403 a wrong one, or a
+page of another site, 404 no such table, 408 a request that does not come to its end, 409 not now (a
+move made before, not your turn, a taken seat, a used invitation), 410 a seat that was given away
+(`watch` is the token to watch by), or a table of an earlier version, 413 too large, 415 not JSON,
+421 a name this server does not go by, 422 a value that is not right (an illegal action too, a name
+that looks like another one), 429 you have asked for much, 503 all have: `Retry-After` says when to
 try again.
 """
 
@@ -43,9 +49,12 @@ from oxx_env.web.limits import client_of
 from oxx_env.web.rooms import (
     MAX_MATCH,
     MAX_NAME,
+    Key,
     Refused,
     Room,
+    hash_of,
     read_cards,
+    read_held,
     read_level,
     read_name,
     replay_frames,
@@ -99,7 +108,7 @@ def make_app(
             Route("/api/tables", new_table, methods=["POST"]),
             Route("/api/tables/{id}", state),
             Route("/api/tables/{id}/join", join, methods=["POST"]),
-            Route("/api/tables/{id}/seats", fill_seat, methods=["POST"]),
+            Route("/api/tables/{id}/seats", change_seat, methods=["POST"]),
             Route("/api/tables/{id}/moves", move, methods=["POST"]),
             Route("/api/tables/{id}/coach", advise),
             Route("/api/tables/{id}/review", review),
@@ -202,7 +211,7 @@ def _is_foreign(scope: Scope, host: str) -> bool:
 
 async def _refused(request: Request, error: Refused) -> Response:
     headers = {"Retry-After": str(error.retry_s)} if error.retry_s else None
-    return Answer({"error": error.message}, error.status, headers)
+    return Answer({"error": error.message, **error.more}, error.status, headers)
 
 
 async def _http_error(request: Request, error: HTTPException) -> Response:
@@ -279,13 +288,43 @@ def _house(request: Request) -> House:
     return house
 
 
-def _seat(request: Request) -> tuple[Room, int]:
-    """The table asked for and the seat that the request's token holds. Raises Refused."""
-    room = _house(request).get(request.path_params["id"])
+def _token(request: Request) -> str:
+    """The token that a request carries. Raises Refused."""
     kind, _, token = request.headers.get("authorization", "").partition(" ")
     if kind.lower() != "bearer" or not token:
         raise Refused(401, "a seat's token is needed")
-    return room, room.seat_of(token.strip())
+    return token.strip()
+
+
+def _seat(request: Request) -> tuple[Room, int]:
+    """The table asked for and the seat that the request's token holds. Raises Refused."""
+    house = _house(request)
+    room, token = house.get(request.path_params["id"]), _token(request)
+    if room.watches(token):
+        raise Refused(403, "this link is for watching alone")
+    changes, seat = room.changes, room.seat_of(token)
+    room.saw(seat)
+    if room.changes > changes:
+        house.has_returned(room)
+    return room, seat
+
+
+def _viewer(request: Request) -> tuple[Room, int | None]:
+    """The table asked for and the seat that looks on, None for those who watch. Raises Refused."""
+    room = _house(request).get(request.path_params["id"])
+    if room.watches(_token(request)):
+        return room, None
+    return _seat(request)
+
+
+def _key(request: Request, told: dict[str, Any]) -> Key | None:
+    """What a request that changes something is known again by. Raises Refused."""
+    header = request.headers.get("idempotency-key")
+    if header is None:
+        return None
+    sender = request.headers.get("authorization", "")
+    asked = json.dumps([request.url.path, sender, told], sort_keys=True)
+    return Key(read_held(header.strip().strip('"'), "Idempotency-Key"), hash_of(asked))
 
 
 def _client(request: Request) -> str:
@@ -336,42 +375,70 @@ async def card(request: Request) -> Response:
 
 
 async def new_table(request: Request) -> Response:
-    told = await _json(request, {"rules", "deck", "games", "coach", "seats"})
-    room, tokens = await _house(request).new(told, _client(request))
+    told = await _json(request, {"rules", "deck", "games", "coach", "seats", "person"})
+    key = _key(request, told)
+    room, tokens = await _house(request).new(told, _client(request), key)
     seats = [{"seat": seat, "token": token} for seat, token in tokens.items()]
-    return Answer({"id": room.id, **seats[0], "seats": seats, "invite": room.invite}, 201)
+    invites = [
+        {"seat": index, "invite": room.invitation(index)}
+        for index, seat in enumerate(room.seats)
+        if seat.free
+    ]
+    invite = invites[0]["invite"] if invites else None
+    made = {"id": room.id, **seats[0], "seats": seats, "invites": invites, "invite": invite}
+    return Answer({**made, "watch": room.watch}, 201)
 
 
 async def join(request: Request) -> Response:
     house = _house(request)
     house.get(request.path_params["id"])
-    told = await _json(request, {"invite", "name"})
-    room = house.get(request.path_params["id"])
-    invite = told.get("invite")
+    told = await _json(request, {"invite", "name", "person", "another"})
+    room, key = house.get(request.path_params["id"]), _key(request, told)
+    invite, another = told.get("invite"), told.get("another", False)
     if not isinstance(invite, str):
         raise Refused(422, "invite: should be a text")
-    seat, token = room.join(invite, read_name(told.get("name")))
+    if not isinstance(another, bool):
+        raise Refused(422, "another: should be true or false")
+    person = read_held(told["person"], "person") if told.get("person") is not None else ""
+    seat, token = room.join(
+        invite, read_name(told.get("name")), person or (key.secret if key else ""), another
+    )
     await house.changed(room)
     return Answer({"id": room.id, "seat": seat, "token": token}, 201)
 
 
-async def fill_seat(request: Request) -> Response:
+async def change_seat(request: Request) -> Response:
+    """Give a seat to a bot (`level`), or free it (`free`), or leave one's own (`leave` besides)."""
     _seat(request)
-    told = await _json(request, {"seat", "level"})
-    room, _ = _seat(request)
-    room.give_to_bot(_integer(told, "seat"), read_level(told.get("level")))
+    told = await _json(request, {"seat", "level", "free", "leave"})
+    room, viewer = _seat(request)
+    key, index = _key(request, told), _integer(told, "seat")
+    free, leave = told.get("free", False), told.get("leave", False)
+    if not isinstance(free, bool) or not isinstance(leave, bool):
+        raise Refused(422, "free and leave: should be true or false")
+    if free == ("level" in told):
+        raise Refused(422, "either level or free should be there")
+    level = "" if free else read_level(told.get("level"))
+    if not room.repeated(key):
+        room.check_change(viewer, index, leave)
+        if free:
+            room.free_seat(index)
+        else:
+            room.give_to_bot(index, level)
+        room.note(key)
     await _house(request).changed(room)
-    return Answer({"version": room.version})
+    return Answer({"version": room.version, "watch": room.watch})
 
 
 async def state(request: Request) -> Response:
     """The table as the seat sees it; with `version`, as soon as it is no longer that one."""
-    room, seat = _seat(request)
+    room, seat = _viewer(request)
     since, version = _query(request, "since"), _query(request, "version")
     if version is not None:
         house = _house(request)
         with house.waiting.work(_client(request)):
             await house.news(room, version)
+        room, seat = _viewer(request)  # the seat may have been given away meanwhile
     return Answer(room.state(seat, since))
 
 
@@ -382,7 +449,10 @@ async def move(request: Request) -> Response:
     told = await _json(request, {"turn", "action"})
     # Asked again: while a request arrives slowly, its room may have left memory and come back.
     room, seat = _seat(request)
-    room.move(seat, _integer(told, "turn"), _integer(told, "action"))
+    turn, action, key = _integer(told, "turn"), _integer(told, "action"), _key(request, told)
+    if not room.repeated(key):
+        room.move(seat, turn, action)
+        room.note(key)
     await _house(request).changed(room)
     return Answer(room.state(seat, since))
 
@@ -393,9 +463,11 @@ async def advise(request: Request) -> Response:
 
 
 async def review(request: Request) -> Response:
-    room, own = _seat(request)
+    room, own = _viewer(request)
     seat = _query(request, "seat")
     seat = own if seat is None else seat
+    if seat is None:
+        raise Refused(422, "seat: should be there")
     if not 0 <= seat < len(room.seats):
         raise Refused(422, f"seat: should be 0 to {len(room.seats) - 1}")
     if seat != own and not room.table.over:
@@ -405,7 +477,7 @@ async def review(request: Request) -> Response:
 
 async def record(request: Request) -> Response:
     """The match as records, one line a game. While it runs they would show the coming deals."""
-    room, _ = _seat(request)
+    room, _ = _viewer(request)
     if not room.table.over:
         raise Refused(409, "the match is not over; its record would show hidden cards")
     text = "".join(records.to_line(one) + "\n" for one in room.records())

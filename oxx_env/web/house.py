@@ -22,7 +22,7 @@ from oxx_env.views import View
 from oxx_env.web import coach
 from oxx_env.web.levels import bot_of, levels
 from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate, Queue
-from oxx_env.web.rooms import Refused, Room, Rooms, write
+from oxx_env.web.rooms import Key, Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
 HASTE = 0.1  # seconds within which several answers of bots are told at once
@@ -70,14 +70,16 @@ class House:
             queue.close()
         self._writer.shutdown()
 
-    async def new(self, told: dict[str, Any], client: str) -> tuple[Room, dict[int, str]]:
+    async def new(
+        self, told: dict[str, Any], client: str, key: Key | None = None
+    ) -> tuple[Room, dict[int, str]]:
         """A new room and its tokens, as `Rooms.new` has them. Raises Refused."""
         with self.tables.work(client):
             now = asyncio.get_running_loop().time()
             if self.rooms.full and now - self._cleared >= CLEARED:
                 self._cleared = now
                 await asyncio.to_thread(self.rooms.clear_out, set(self.rooms.rooms))
-            room, tokens = self.rooms.new(told, client)
+            room, tokens = self.rooms.new(told, client, key)
             self.tables.pay(client, 1)
             await self.changed(room)
             return room, tokens
@@ -93,6 +95,11 @@ class House:
         await self._save(room)
         room.tell()
         self.wake(room)
+
+    def has_returned(self, room: Room) -> None:
+        """A person who was away has the seat again: tell it, and keep it a moment later."""
+        room.tell()
+        self._begin(self._save_soon(room))
 
     async def _save(self, room: Room) -> None:
         """Return when the room as it is now is kept; who comes while a file is written shares the
@@ -137,6 +144,7 @@ class House:
         told = loop.time()
         try:
             while seats := room.thinkers:
+                sitting = [room.seats[s] for s in seats]
                 asked = [
                     (room.seats[s].level, room.view(s), room.generator(s, room.turn(s)))
                     for s in seats
@@ -144,8 +152,9 @@ class House:
                 actions: list[int] = []
                 while more := asked[len(actions) :]:
                     actions += await self.thinkers.run(room.owner, _answers, more)
-                for seat, action in zip(seats, actions, strict=True):
-                    room.act(seat, action)
+                for seat, bot, action in zip(seats, sitting, actions, strict=True):
+                    if room.seats[seat] is bot:  # else it was given away meanwhile
+                        room.act(seat, action)
                 if loop.time() - told > HASTE:
                     room.tell()
                     told = loop.time()
@@ -298,7 +307,7 @@ def _warm_room(rules: str, seats: list[dict[str, Any]]) -> Room:
     from oxx_env.web.rooms import SECRET, Setup, read_seats
 
     setup = Setup.read({"rules": rules})
-    return Room("warm", setup, read_seats(seats), bytes(SECRET), "", 0.0)
+    return Room("warm", setup, read_seats(seats), bytes(SECRET), 0.0)
 
 
 def basis() -> str:

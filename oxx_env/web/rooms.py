@@ -8,6 +8,7 @@ written as records besides. Nothing here knows of requests or threads: all is ca
 from __future__ import annotations
 
 import asyncio
+import base64
 import hashlib
 import hmac
 import json
@@ -19,7 +20,7 @@ from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -38,27 +39,57 @@ from oxx_env.rules import (
 from oxx_env.table import Table
 from oxx_env.terminal import tell_placement
 from oxx_env.views import View
+from oxx_env.web import names
 from oxx_env.web.levels import levels
+from oxx_env.web.names import MAX_NAME
 
 FORMAT = "oxx-table/2"
+EARLIER = ("oxx-table/1",)
+NOBODY = -1  # whose view shows what lies open
 MAX_MATCH = 20  # games of a match at a web table
-MAX_NAME = 20  # characters of a person's name
 MAX_ROOMS = 2000  # kept in memory; more stay in their files
 MAX_KEPT = 20_000  # tables in files; before there are more, old ones go
 UNPLAYED = 1.0  # days after which a table where no person has decided anything may go
 UNTOUCHED = 30.0  # days after which any other may
 SECRET = 32  # bytes that a table's deals come from
+AWAY = 45.0  # seconds without a request after which a person is shown as away: a poll lasts 20
+GONE = 300.0  # seconds after which everybody at the table may give such a seat to a bot
+MAX_DONE = 64  # requests of a table that are known again
+MAX_FORMER = 8  # people who held a seat before and are told what became of it
 _ID = re.compile(r"[a-z2-7]{16}")
 _DECK_NAME = re.compile(r"[\w .()-]{1,40}")
+_HELD = re.compile(r"[\w-]{16,64}", re.ASCII)
 
 
 class Refused(Exception):
     """A request that cannot be met: the HTTP status that says so, a message for people, and in how
-    many seconds it may be met (0: nobody knows)."""
+    many seconds it may be met (0: nobody knows); `more` is told besides."""
 
-    def __init__(self, status: int, message: str, retry_s: int = 0) -> None:
+    def __init__(
+        self, status: int, message: str, retry_s: int = 0, more: dict[str, Any] | None = None
+    ) -> None:
         super().__init__(message)
-        self.status, self.message, self.retry_s = status, message, retry_s
+        self.status, self.message, self.retry_s, self.more = status, message, retry_s, more or {}
+
+
+class EarlierFormat(Exception):
+    """A file is of an earlier version, which dealt its tables in another way."""
+
+
+class Key(NamedTuple):
+    """By what a request that changes something is known again when it is sent twice.
+
+    secret   what the sender chose, at random: it answers for the sender as a token does
+    request  hash of what was asked
+    """
+
+    secret: str
+    request: str
+
+    @property
+    def name(self) -> str:
+        """What is kept of it."""
+        return hash_of(self.secret)[:16]
 
 
 @dataclass
@@ -70,6 +101,11 @@ class Seat:
     level  a bot's level
     here   sits a person at the device that made the table?
     token  hash of the secret that holds a person's seat; empty while nobody has taken it
+    person hash of the secret by which the person's browser is known here; empty for none
+    handed how often the seat has been freed or given away: each time it has a new invitation
+    former hashes of tokens that held it before
+    back   the one of them whose holder was away when the seat was freed: it is his until it is
+           taken
     """
 
     kind: str
@@ -77,6 +113,10 @@ class Seat:
     level: str = ""
     token: str = ""
     here: bool = False
+    person: str = ""
+    handed: int = 0
+    former: list[str] = field(default_factory=list)
+    back: str = ""
 
     @property
     def free(self) -> bool:
@@ -142,12 +182,25 @@ def read_cards(told: Any) -> tuple[tuple[int, ...], ...]:
 
 
 def read_name(told: Any) -> str:
-    """A person's name from a request; empty where none was given. Raises Refused."""
+    """A person's name from a request as it is shown; empty where nothing of it can be seen.
+
+    Raises Refused.
+    """
     if told is None:
         return ""
-    if not isinstance(told, str) or len(told) > MAX_NAME or not (told.isprintable() or not told):
+    if not isinstance(told, str) or len(told) > 4 * MAX_NAME:  # marks that are not seen count here
         raise Refused(422, f"name: should be a text of at most {MAX_NAME} characters")
-    return told.strip()
+    try:
+        return names.clean(told)
+    except ValueError as error:
+        raise Refused(422, f"name: {error}") from None
+
+
+def read_held(told: Any, what: str) -> str:
+    """A secret that a browser has made. Raises Refused."""
+    if not isinstance(told, str) or not _HELD.fullmatch(told):
+        raise Refused(422, f"{what}: should be 16 to 64 letters, digits, - or _, drawn at random")
+    return told
 
 
 def read_level(told: Any) -> str:
@@ -173,19 +226,36 @@ def read_seats(told: Any) -> list[Seat]:
             here = seat.get("here", False)
             if not isinstance(here, bool):
                 raise Refused(422, f"seat {index}: here should be true or false")
-            name = read_name(seat.get("name")) or f"Player {index + 1}"
-            seats.append(Seat("human", name, here=here))
+            seats.append(Seat("human", read_name(seat.get("name")), here=here))
         else:
-            seats.append(_bot_seat(read_level(seat.get("level")), seats))
+            seats.append(Seat("bot", "", read_level(seat.get("level"))))
     if not any(seat.kind == "human" for seat in seats):
         raise Refused(422, "seats: at least one should be a person's")
+    for index, seat in enumerate(seats):
+        if seat.name:
+            _check_distinct(seat.name, seats[:index])
+    for index in range(len(seats)):
+        seats[index].name = seats[index].name or _other_name(seats, index)
     return seats
 
 
-def _bot_seat(level: str, others: list[Seat]) -> Seat:
-    title = next(one.title for one in levels() if one.name == level)
-    same = sum(seat.level == level for seat in others)
-    return Seat("bot", title if not same else f"{title} {same + 1}", level)
+def _check_distinct(name: str, others: list[Seat]) -> None:
+    """Raises Refused for a name that could be taken for that of another seat."""
+    for seat in others:
+        if seat.name and names.look_alike(name, seat.name):
+            told = f"name: {seat.name} is at this table already, and {name} looks like it"
+            raise Refused(422, told if name != seat.name else
+                          f"name: {name} is at this table already; choose another")  # fmt: skip
+
+
+def _other_name(seats: list[Seat], index: int) -> str:
+    """What a seat is called that nobody has given a name: like no other at the table."""
+    seat = seats[index]
+    others = [one.name for place, one in enumerate(seats) if place != index]
+    if seat.kind == "human":
+        return names.distinct(f"Player {index + 1}", others)
+    title = next(one.title for one in levels() if one.name == seat.level)
+    return names.distinct(title, others)
 
 
 @dataclass(eq=False)
@@ -197,6 +267,8 @@ class Room:
     changes  counts everything that changed; `saved` of them are kept in the file
     version  goes up each time that the seats are told of changes. It begins at the time in
              milliseconds: after a restart it is higher than all that a page knows from before
+    made     hash of the request that made it
+    done     the last requests that changed it: name of the key -> hash of what was asked
     news     set, and replaced by a new one, when they are told
     """
 
@@ -204,9 +276,10 @@ class Room:
     setup: Setup
     seats: list[Seat]
     secret: bytes = field(repr=False)
-    invite: str
     created: float
     owner: str = ""
+    made: str = ""
+    done: dict[str, str] = field(default_factory=dict)
     changes: int = 0
     version: int = field(default_factory=lambda: time.time_ns() // 1_000_000)
     saved: int = -1
@@ -226,6 +299,7 @@ class Room:
         self.kept = 0  # finished games in the file of records
         self._told_at = self._asked_at = -1  # after how many changes
         self._deciders: list[int] = []
+        self._seen = [time.monotonic()] * len(self.seats)  # when each seat's person last asked
         deck = {"name": self.setup.deck_name, "cards": self.setup.deck}
         self._deck_text = json.dumps(deck)
 
@@ -241,38 +315,179 @@ class Room:
     # --- seats ---
 
     def seat_of(self, token: str) -> int:
-        """The seat that a token holds. Raises Refused 403."""
+        """The seat that a token holds; a person who was away when it was freed has it again.
+
+        Raises Refused 403, and 410 for one whose seat was given away.
+        """
         told = hash_of(token)
         for index, seat in enumerate(self.seats):
             if seat.token and hmac.compare_digest(seat.token, told):
                 return index
+        for index, seat in enumerate(self.seats):
+            if seat.free and seat.back and hmac.compare_digest(seat.back, told):
+                seat.token, seat.back = told, ""
+                self._seen[index] = time.monotonic()
+                self.changed()
+                return index
+            if any(hmac.compare_digest(former, told) for former in seat.former):
+                raise self._given_away(index)
         raise Refused(403, "this token holds no seat at this table")
 
-    def take_seat(self, index: int, name: str = "") -> str:
-        """Somebody sits down; the token that holds the seat from now on."""
-        seat, token = self.seats[index], secrets.token_urlsafe(24)
-        seat.token = hash_of(token)
-        seat.name = name or seat.name
+    def _given_away(self, index: int) -> Refused:
+        seat = self.seats[index]
+        became = f"was given to {seat.name}"
+        if seat.free:
+            became = "was freed; who made the table has a new invitation to it"
+        return Refused(410, f"your seat {became}; you may watch", more={"watch": self.watch})
+
+    def _word(self, what: str) -> str:
+        """A secret of this table that a link or a browser holds, the same again when asked so."""
+        return base64.urlsafe_b64encode(_derive(self.secret, what)[:24]).decode()
+
+    @property
+    def watch(self) -> str:
+        """The token of those who watch: it shows no hand and changes nothing."""
+        return self._word("watch")
+
+    def watches(self, token: str) -> bool:
+        return hmac.compare_digest(hash_of(self.watch), hash_of(token))
+
+    def invitation(self, index: int) -> str:
+        """What brings one person to a free seat."""
+        return self._word(f"invite {index} {self.seats[index].handed}")
+
+    def token(self, index: int, handed: int, person: str) -> str:
+        """What holds a seat for a person's browser: who asks again is told the same."""
+        return self._word(f"token {index} {handed} {person}")
+
+    def known(self, person: str) -> str:
+        """What is kept of a person at this table; at another one it is something else."""
+        return _derive(self.secret, f"person {person}").hex()
+
+    def take_seat(self, index: int, person: str, name: str = "") -> str:
+        """A person sits down; the token that holds the seat from now on."""
+        seat = self.seats[index]
+        token = self.token(index, seat.handed, person)
+        if name or seat.back:
+            seat.name = name or _other_name(self.seats, index)
+        seat.token, seat.person, seat.back = hash_of(token), self.known(person), ""
+        self._seen[index] = time.monotonic()
         self.changed()
         return token
 
-    def join(self, invite: str, name: str) -> tuple[int, str]:
-        """The first free seat and its token. Raises Refused."""
-        if not hmac.compare_digest(hash_of(self.invite), hash_of(invite)):
-            raise Refused(403, "this invitation is not for this table")
-        free = [index for index, seat in enumerate(self.seats) if seat.free]
-        if not free:
-            raise Refused(409, "all seats of this table are taken")
-        return free[0], self.take_seat(free[0], name)
+    def join(
+        self, invite: str, name: str, person: str = "", another: bool = False
+    ) -> tuple[int, str]:
+        """The seat of an invitation, and its token. Raises Refused.
+
+        A person (a secret of the browser) who holds a seat here is told that one, unless
+        `another` says that somebody else at the same device sits down besides.
+        """
+        index, handed = self._invited(invite)
+        person = person or secrets.token_urlsafe(24)
+        known = self.known(person)
+        own = [i for i, seat in enumerate(self.seats) if seat.token and seat.person == known]
+        if index in own and self.seats[index].handed == handed:
+            own = [index]
+        if own and (not another or own == [index]):
+            return own[0], self.token(own[0], self.seats[own[0]].handed, person)
+        seat = self.seats[index]
+        if seat.handed != handed or not seat.free:
+            if hash_of(self.token(index, handed, person)) in seat.former:
+                raise self._given_away(index)
+            raise Refused(409, "this invitation has been used; each brings one person to a seat")
+        if name:
+            _check_distinct(name, [one for one in self.seats if one is not seat])
+        return index, self.take_seat(index, person, name)
+
+    def _invited(self, invite: str) -> tuple[int, int]:
+        """Whose invitation it is or was: the seat, and how often that had been freed by then."""
+        told = hash_of(invite)
+        for index, seat in enumerate(self.seats):
+            for handed in range(max(0, seat.handed - MAX_FORMER), seat.handed + 1):
+                if hmac.compare_digest(hash_of(self._word(f"invite {index} {handed}")), told):
+                    return index, handed
+        raise Refused(403, "this invitation is not for this table")
 
     def give_to_bot(self, index: int, level: str) -> None:
-        """A bot takes a seat that nobody has taken. Raises Refused."""
+        """A bot takes a seat and plays on."""
+        self._hand_over(index, Seat("bot", "", level))
+
+    def free_seat(self, index: int) -> None:
+        """A seat is a person's, by a new invitation; one who was away gets it back until then."""
+        seat = self.seats[index]
+        if self.is_away(index):
+            new = Seat("human", seat.name, person=seat.person, back=seat.token)
+        else:
+            new = Seat("human", "")
+        self._hand_over(index, new)
+
+    def _hand_over(self, index: int, new: Seat) -> None:
+        old = self.seats[index]
+        new.handed = old.handed + 1
+        new.former = [*old.former, *([old.token] if old.token else [])][-MAX_FORMER:]
+        self.seats[index] = new
+        new.name = new.name or _other_name(self.seats, index)
+        self._seen[index] = time.monotonic()
+        self.changed()
+
+    def check_change(self, viewer: int, index: int, leave: bool) -> None:
+        """May the holder of a seat give another one, or their own, to a bot, or free it?
+
+        Raises Refused.
+        """
         if not 0 <= index < len(self.seats):
             raise Refused(422, f"seat: should be 0 to {len(self.seats) - 1}")
-        if not self.seats[index].free:
-            raise Refused(409, f"seat {index} is taken")
-        self.seats[index] = _bot_seat(level, self.seats)
-        self.changed()
+        if index == viewer and not leave:
+            raise Refused(409, "this is your own seat; to leave it, say so by leave")
+        if index != viewer and leave:
+            raise Refused(422, "leave: should be true for your own seat alone")
+        if not self.may_change(viewer, index):
+            raise Refused(403, f"{self.seats[index].name} has this seat; who made the table may "
+                          f"change that, others when a person has been away for {GONE / 60:.0f} "
+                          "minutes")  # fmt: skip
+
+    def may_change(self, viewer: int, index: int) -> bool:
+        gone = self.seats[index].kind == "human" and self._unseen_s(index) >= GONE
+        return viewer == index or self.is_host(viewer) or gone
+
+    def is_host(self, seat: int) -> bool:
+        """Sits there who made the table? If nobody does so any more, the first person does."""
+        people = [i for i, one in enumerate(self.seats) if one.token]
+        return seat in ([i for i in people if self.seats[i].here] or people[:1])
+
+    def saw(self, seat: int) -> None:
+        """A person has asked for something: those at the same device are here."""
+        was_away = self.is_away(seat)
+        person = self.seats[seat].person
+        for index, one in enumerate(self.seats):
+            if index == seat or (person and one.person == person):
+                self._seen[index] = time.monotonic()
+        if was_away:
+            self.tell()
+
+    def is_away(self, seat: int) -> bool:
+        return bool(self.seats[seat].token) and self._unseen_s(seat) >= AWAY
+
+    def _unseen_s(self, seat: int) -> float:
+        return time.monotonic() - self._seen[seat]
+
+    # --- requests sent twice ---
+
+    def repeated(self, key: Key | None) -> bool:
+        """Has this request been met before? Raises Refused 422 for the key of another one."""
+        if key is None or key.name not in self.done:
+            return False
+        if self.done[key.name] != key.request:
+            raise Refused(422, "Idempotency-Key: it was sent with another request before")
+        return True
+
+    def note(self, key: Key | None) -> None:
+        """Know a request again that has been met."""
+        if key is not None:
+            self.done[key.name] = key.request
+            while len(self.done) > MAX_DONE:
+                del self.done[next(iter(self.done))]
 
     # --- playing ---
 
@@ -347,40 +562,40 @@ class Room:
             return self._told
         self._told_at = self.changes
         for kind, *rest in telling.events(self.table)[len(self._told) :]:
-            told = event(kind, rest, self.names, self.setup.rules, self.setup.deck)
+            isolated = [names.ISOLATE.format(name) for name in self.names]
+            told = event(kind, rest, isolated, self.setup.rules, self.setup.deck)
             self._told.append(told)
         return self._told
 
-    def state(self, seat: int, since: int | None) -> dict[str, Any]:
+    def state(self, seat: int | None, since: int | None) -> dict[str, Any]:
         """What a seat's page needs; events from number `since` on, or those of the running game.
 
-        Of cards it holds nothing but the seat's view and what lies open.
+        Of cards it holds nothing but the seat's view and what lies open; without a seat, for those
+        who watch, what lies open alone.
         """
-        table, view = self.table, self.view(seat)
+        table, view = self.table, self.view(NOBODY if seat is None else seat)
         game, players = view.game, view.players
         events = self.events()
         deals = (i for i in range(len(events) - 1, -1, -1) if events[i]["kind"] == "deal")
         start = next(deals) if since is None or not 0 <= since <= len(events) else since
         over, deciders = table.over, self.deciders
+        picked = NO_CARD if seat is None else int(game["picks"][seat])
         told: dict[str, Any] = {
             "id": self.id,
             "version": self.version,
             "seat": seat,
-            "turn": self.turn(seat),
+            "turn": 0 if seat is None else self.turn(seat),
             "rules": self.setup.rules,
             "direction": DIRECTION[self.setup.rules],
             "deck": self.setup.deck_name,
             "coach": self.setup.coach,
-            "seats": [
-                {"name": s.name, "kind": s.kind, "level": s.level, "free": s.free}
-                for s in self.seats
-            ],
-            "invite": self.invite if any(s.free for s in self.seats) else None,
+            "seats": [self._seat_told(index, seat) for index in range(len(self.seats))],
+            "watch": self.watch,
             "trouble": self.trouble,
             "phase": view.phase,
             "waits_for": deciders,
-            "hand": view.hand,
-            "picked": int(game["picks"][seat]) if game["picks"][seat] != NO_CARD else None,
+            "hand": [] if seat is None else view.hand,
+            "picked": picked if picked != NO_CARD else None,
             "legal": view.legal if seat in deciders else [],
             "card": view.card,
             "hand_sizes": game["hand_sizes"][:players].tolist(),
@@ -398,10 +613,27 @@ class Room:
             "events_from": start,
             "events": events[start:],
         }
+        invites = [one["invite"] for one in told["seats"] if "invite" in one]
+        told["invite"] = invites[0] if invites else None
         if since is None:
             told["cards"] = self.setup.deck
         if over:
             told["ranks"], told["winners"] = table.ranks(), table.winners()
+        return told
+
+    def _seat_told(self, index: int, viewer: int | None) -> dict[str, Any]:
+        seat = self.seats[index]
+        told: dict[str, Any] = {
+            "name": seat.name,
+            "kind": seat.kind,
+            "level": seat.level,
+            "free": seat.free,
+            "away": self.is_away(index),
+        }
+        if viewer is not None:
+            told["may_change"] = self.may_change(viewer, index)
+            if seat.free and self.is_host(viewer):
+                told["invite"] = self.invitation(index)
         return told
 
     @property
@@ -429,7 +661,8 @@ class Room:
             "games": setup.games,
             "coach": setup.coach,
             "secret": self.secret.hex(),
-            "invite": self.invite,
+            "made": self.made,
+            "done": list(self.done.items()),
             "seats": [vars(seat) for seat in self.seats],
             "decisions": self.table.decisions,
         }
@@ -438,6 +671,8 @@ class Room:
     @classmethod
     def from_dict(cls, told: dict[str, Any]) -> Room:
         """A room as its file tells it. Raises ValueError, KeyError, TypeError for what is none."""
+        if told["format"] in EARLIER:
+            raise EarlierFormat
         if told["format"] != FORMAT:
             raise ValueError(f"the format is not {FORMAT}")
         deck = tuple(map(tuple, told["deck"]["cards"]))
@@ -446,8 +681,10 @@ class Room:
         secret = bytes.fromhex(told["secret"])
         if len(secret) != SECRET:
             raise ValueError(f"the secret has not {SECRET} bytes")
-        owner = str(told["owner"])
-        room = cls(told["id"], setup, seats, secret, told["invite"], told["created"], owner)
+        # Files of the first days of this format have neither of these.
+        owner, made = str(told.get("owner", "")), str(told.get("made", ""))
+        room = cls(told["id"], setup, seats, secret, told["created"], owner, made)
+        room.done = dict(told.get("done", ()))
         for seat, action in told["decisions"]:
             room.table.act(seat, action)
         room.saved = room.changes
@@ -498,13 +735,27 @@ class Rooms:
     def full(self) -> bool:
         return self.count >= MAX_KEPT
 
-    def new(self, told: dict[str, Any], owner: str = "") -> tuple[Room, dict[int, str]]:
+    def new(
+        self, told: dict[str, Any], owner: str = "", key: Key | None = None
+    ) -> tuple[Room, dict[int, str]]:
         """A new table and the tokens of the seats that who made it holds: the first person's, and
-        those of all who sit at the same device. Raises Refused."""
-        known = {"rules", "deck", "games", "coach", "seats"}
+        those of all who sit at the same device. The same one again for a request sent twice.
+
+        Raises Refused.
+        """
+        known = {"rules", "deck", "games", "coach", "seats", "person"}
         if unknown := sorted(set(told) - known):
             raise Refused(422, f"{records.short(unknown[0])} is not known")
         setup, seats = Setup.read(told), read_seats(told.get("seats"))
+        person = read_held(told["person"], "person") if told.get("person") is not None else ""
+        person = person or (key.secret if key else secrets.token_urlsafe(24))
+        # Who does not know the key cannot make another table of the same name.
+        made_of = key.secret if key else secrets.token_urlsafe(24)
+        name = _base32(hashlib.sha256(f"table {made_of}".encode()).digest()[:10])
+        mine = [index for index, seat in enumerate(seats) if seat.kind == "human"]
+        mine = [index for index in mine if index == mine[0] or seats[index].here]
+        if key and (room := self._made_before(name, key)):
+            return room, {index: room.token(index, 0, person) for index in mine}
         if self.full:
             raise Refused(503, f"this server keeps {self.count:,} tables, and none is old enough "
                           "to go; whoever runs it can remove some from its folder")  # fmt: skip
@@ -513,14 +764,25 @@ class Rooms:
         secret = secrets.token_bytes(SECRET)
         if self._seed is not None:  # deals that can be foreseen
             secret = _derive(str(self._seed).encode(), f"table {self._made}")
-        name = hashlib.sha256(secrets.token_bytes(32)).digest()[:10]
-        invite, now = secrets.token_urlsafe(12), time.time()
-        room = Room(_base32(name), setup, seats, secret, invite, now, owner)
-        next(seat for seat in seats if seat.kind == "human").here = True
-        tokens = {index: room.take_seat(index) for index, seat in enumerate(seats) if seat.here}
+        room = Room(name, setup, seats, secret, time.time(), owner, key.request if key else "")
+        for index in mine:
+            seats[index].here = True
+        tokens = {index: room.take_seat(index, person) for index in mine}
         self.rooms[room.id] = room
         self.count += 1
         return room, tokens
+
+    def _made_before(self, name: str, key: Key) -> Room | None:
+        """The table that this request has made already. Raises Refused for the key of another."""
+        try:
+            room = self.get(name)
+        except Refused as refused:
+            if refused.status != 404:
+                raise
+            return None
+        if not hmac.compare_digest(room.made, key.request):
+            raise Refused(422, "Idempotency-Key: it was sent with another request before")
+        return room
 
     def get(self, name: str) -> Room:
         """A room by its id. Raises Refused 404."""
@@ -540,6 +802,9 @@ class Rooms:
             return Room.from_dict(read_json(path, 1 << 24))
         except FileNotFoundError:
             raise Refused(404, "there is no such table") from None
+        except EarlierFormat:
+            told = "this table was made by an earlier version of oxx serve and cannot be played on"
+            raise Refused(410, f"{told}; its finished games are kept") from None
         # What is wrong may name a path or a hidden card: it is told to who runs the server alone.
         except OSError as error:
             self._tell(name, error)

@@ -386,12 +386,12 @@ class SeatPage {
           under.length ? ` · under the pile: ${under.join(", ")}` : "",
           known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
           due && index !== state.seat ? (seat.free ? " · seat is free" : seat.kind === "bot" ? " · thinking" : " · choosing") : ""),
-        seat.free ? el("span", { class: "has bar" }, this.inviteButtons(index)) : null);
+        seat.invite ? el("span", { class: "has bar" }, this.inviteButtons(index, seat.invite)) : null);
     }));
   }
 
-  inviteButtons(index) {
-    const link = `${location.origin}${location.pathname}#/join/${this.id}/${this.state.invite}`;
+  inviteButtons(index, invite) {
+    const link = `${location.origin}${location.pathname}#/join/${this.id}/${invite}`;
     return [
       el("a", { class: "invite", href: link, target: "_blank", rel: "noopener" }, "Invitation"),
       el("button", { type: "button", id: `copy-${index}`, onclick: async (event) => {
