@@ -15,6 +15,7 @@ import re
 import secrets
 import stat
 import zipfile
+import zlib
 from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -22,6 +23,15 @@ from typing import IO, TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+# What readers of archives raise for one that is spoiled.
+_SPOILED = (
+    zipfile.BadZipFile,
+    zlib.error,
+    EOFError,
+    KeyError,
+    NotImplementedError,
+    RuntimeError,
+)
 _BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_whole`
 
 
@@ -107,12 +117,16 @@ def read_json(path: str | os.PathLike[str], most: int = 1 << 20) -> Any:
 
 
 def read_arrays(
-    path: str | os.PathLike[str], most: int = 1 << 30, only: Sequence[str] = ()
+    path: str | os.PathLike[str],
+    most: int = 1 << 30,
+    only: Sequence[str] = (),
+    packed: bool = False,
 ) -> dict[str, NDArray[Any]]:
     """The arrays of a file that `np.savez` wrote, or `only` those of these names.
 
     Raises ValueError for what does not hold arrays of at most `most` bytes together. One that is
-    packed is refused: it could be a thousand times as large as it looks. Raises OSError.
+    packed, which could be a thousand times as large as it looks, is refused unless `packed` ones
+    are expected. Raises OSError.
     """
     arrays: dict[str, NDArray[Any]] = {}
     with open_regular(path) as file:
@@ -123,13 +137,13 @@ def read_arrays(
                     if only and name not in only:
                         continue
                     most -= info.file_size
-                    if info.compress_type != zipfile.ZIP_STORED:
+                    if info.compress_type != zipfile.ZIP_STORED and not packed:
                         raise ValueError(f"{name} is compressed")
                     if most < 0:
                         raise ValueError("the arrays are too large")
                     with archive.open(info) as member:
                         arrays[name] = _array(name, member, info.file_size)
-        except (zipfile.BadZipFile, EOFError, KeyError, NotImplementedError, RuntimeError) as error:
+        except _SPOILED as error:
             raise ValueError(f"no file of arrays: {error}") from None
     return arrays
 
