@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 
 from oxx_env.cards import COLORS
 from oxx_env.rules import FIRST_ROW, deck_cards
+from oxx_env.texts import fold, packed, width
 from oxx_env.views import View
 
 LETTERS = "BYGRKW"  # blue, yellow, green, red, blacK, white: the order of cards.COLORS
@@ -107,13 +108,18 @@ def headline(view: View) -> str:
 
 
 def text(
-    view: View, color: bool = True, names: Sequence[str] | None = None, actions: bool = True
+    view: View,
+    color: bool = True,
+    names: Sequence[str] | None = None,
+    actions: bool = True,
+    columns: int | None = None,
 ) -> str:
     """The table as text, several lines without a last newline.
 
     With `color`, heads are painted by ANSI escape sequences; the letters stay, and without colour
     nothing is lost. `names` [P] replaces `seat 0` and so on. What the seat may do now is marked
-    with the number of the action in brackets, or, without `actions`, with `>`.
+    with the number of the action in brackets, or, without `actions`, with `>`. A row that takes
+    more than `columns` places goes on in the next line, between two cards or before its heads.
     """
     deck = deck_cards(view.decks[0])
 
@@ -128,28 +134,28 @@ def text(
     lines = [strong(headline(view)), situation(view, names), ""]
     called = seat_names(view, names)
     legal = set(view.legal)
-    width = max(4, *(len(letters(deck[n - 1])) for row in view.rows for n in row))
+    size = max(4, *(len(letters(deck[n - 1])) for row in view.rows for n in row))
     for index, row in enumerate(view.rows):
         sums = [sum(deck[number - 1][c] for number in row) for c in range(len(COLORS))]
         mark = "   "
         if FIRST_ROW + index in legal:
             mark = f"[{FIRST_ROW + index}]" if actions else "  >"
-        cards = " ".join(card(number, width) for number in row)
-        gap = " " * max(0, (5 - len(row)) * (width + 5))
+        cards = [card(number, size) for number in row]
         counts = " ".join(f"{x}{n}" for x, n in zip(LETTERS, sums, strict=True) if n)
         end = f"{sum(sums)} head{'s' if sum(sums) > 1 else ''}: {counts}"
-        lines.append(f"{mark} row {index}  {cards}{gap}  {end}")
+        lines += _row_lines(f"{mark} row {index}  ", cards, size + 5, end, columns)
     lines.append("")
     if view.revealed:
         lines.append("    to place, in this order:")
         for seat, number in view.revealed:
-            lines.append(f"    {card(number, width)}  {called[seat]}")
+            lines.append(f"    {card(number, size)}  {called[seat]}")
         lines.append("")
-    hand = "   ".join(
+    hand = [
         f"{f'[{slot}]' if actions and slot in legal else ''}{card(number)}"
         for slot, number in enumerate(view.hand)
-    )
-    lines += [f"    your hand  {hand or 'empty'}", ""]
+    ]
+    start = "    your hand  "
+    lines += [*packed(start, hand or ["empty"], columns, "   ", " " * len(start)), ""]
     span = max(map(len, called))
     sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
     points_before = view.game["match_points"].tolist()
@@ -168,8 +174,22 @@ def text(
         held = view.known_hand[seat]
         if held and seat != view.seat:
             line += f"  known in hand: {', '.join(map(str, held))}"
-        lines.append(line.rstrip())
+        lines.append(fold(line.rstrip(), columns))
     return "\n".join(lines)
+
+
+def _row_lines(
+    start: str, cards: Sequence[str], size: int, heads: str, columns: int | None
+) -> list[str]:
+    """A row of `text`, whose cards take `size` places each; its heads stand beside a fifth card if
+    they fit there."""
+    gap = " " * max(0, (5 - len(cards)) * size)
+    line = f"{start}{' '.join(cards)}{gap}  {heads}"
+    if columns is None or width(line) <= columns:
+        return [line]
+    indent = " " * len(start)
+    lines = packed(start, cards, columns, indent=indent)
+    return [*lines[:-1], *packed(lines[-1], ["", heads], columns, "  ", indent)]
 
 
 def sentences(view: View, names: Sequence[str] | None = None) -> str:

@@ -13,7 +13,7 @@ from typing import Any
 
 from oxx_env import render
 from oxx_env.rules import heads_taken, matching_rows
-from oxx_env.texts import printable
+from oxx_env.texts import fold, printable, terminal_columns
 from oxx_env.views import View
 
 
@@ -41,9 +41,14 @@ class Terminal:
                 return
             self._console = Console(highlight=False)
 
+    @property
+    def columns(self) -> int | None:
+        """Places in a line of the terminal; None where there is none, or in plain mode."""
+        return None if self.plain else terminal_columns()
+
     def say(self, text: str = "") -> None:
-        """Print lines as they are."""
-        print(text, flush=True)
+        """Print lines; one that is too long for the terminal goes on in the next, indented."""
+        print(fold(text, self.columns), flush=True)
 
     def heading(self, text: str) -> None:
         """Begin something new."""
@@ -57,7 +62,7 @@ class Terminal:
         if self.plain:
             self.say(render.sentences(view, names))
         else:
-            self.say(render.text(view, self.color, names, actions=False))
+            self.say(render.text(view, self.color, names, actions=False, columns=self.columns))
         self.say()
 
     def table(self, header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:

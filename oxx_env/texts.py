@@ -1,12 +1,13 @@
-"""Text that comes from elsewhere, in messages and on the terminal: short, and printable."""
+"""Text in messages and on the terminal: in lines that fit; from elsewhere also short, printable."""
 
 from __future__ import annotations
 
 import json
 import os
 import re
+import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from typing import IO, Any, cast
 
@@ -61,6 +62,69 @@ def cut(text: str, limit: int) -> str:
 def message(error: BaseException | str) -> str:
     """What a person is told of an error: printable, and no longer than a page."""
     return printable(cut(str(error), MOST_OF_A_MESSAGE))
+
+
+_COLOR = re.compile(r"\x1b\[[0-9;]*m")
+# Where a line may be broken: after a clause; else between words, but not between a number and what
+# it counts or names: `row 3`, `12 points`.
+_CLAUSE = re.compile(r"(?<=;) +(?=\S)")
+_WORD = re.compile(r" {2,}(?=\S)|(?<=[^\w\s]) (?=\S)|(?<=[^\W\d]) (?=[^\s\d])")
+
+
+def width(text: str) -> int:
+    """Places a text takes on a line, its colours aside."""
+    return len(_COLOR.sub("", text))
+
+
+def terminal_columns() -> int | None:
+    """Places in a line of the terminal; None where stdout is none."""
+    return shutil.get_terminal_size().columns if sys.stdout.isatty() else None
+
+
+def fold(text: str, columns: int | None) -> str:
+    """Lines no longer than so many columns, as far as they can be broken; what follows is indented.
+
+    columns  None: the lines stay as they are
+
+    >>> print(fold("48 B: row 1 (takes 12); row 2", 24))
+    48 B: row 1 (takes 12);
+        row 2
+    """
+    if columns is None:
+        return text
+    return "\n".join(part for line in text.split("\n") for part in _folded(line, columns))
+
+
+def _folded(line: str, columns: int) -> list[str]:
+    if width(line) <= columns:
+        return [line]
+    body = line.lstrip(" ")
+    first = line[: len(line) - len(body)]
+    rest = first + "    "
+    parts = [
+        part
+        for clause in _CLAUSE.split(body)
+        for part in ([clause] if width(rest + clause) <= columns else _WORD.split(clause))
+    ]
+    return packed(first, parts, columns, indent=rest)
+
+
+def packed(
+    start: str, parts: Sequence[str], columns: int | None, between: str = " ", indent: str = ""
+) -> list[str]:
+    """Parts that are not broken, side by side in lines no longer than so many columns.
+
+    start, indent  what the first line and all others begin with
+    columns        None: one line
+    """
+    lines = [start + "".join(parts[:1])]
+    for part in parts[1:]:
+        longer = lines[-1] + between + part
+        if columns is None or width(longer) <= columns:
+            lines[-1] = longer
+        else:
+            lines.append(indent + part)
+    return lines
 
 
 class _Shown:

@@ -76,20 +76,24 @@ class Bar:
     def __init__(self, quiet: bool) -> None:
         self._quiet = quiet or not sys.stderr.isatty()
         self._start = self._last = time.monotonic()
+        self._first: int | None = None  # done when this began to count: after starting, compiling
         self._length = 0
 
     def __call__(self, done: int, total: int | None) -> None:
         now = time.monotonic()
+        if self._first is None:
+            self._start, self._first = now, done
         if self._quiet or (now - self._last < self.EVERY and done != total):
             return
         self._last = now
-        rate = done / max(now - self._start, 1e-9)
-        text = f"{done:,} games, {rate:,.0f} a second"
+        rate = (done - self._first) / max(now - self._start, 1e-9)
+        text = f"{done:,} games" + (f", {rate:,.0f} a second" if rate else "")
         if total:
             full = min(self.WIDTH, self.WIDTH * done // total)
-            left = max(total - done, 0) / max(rate, 1e-9)
             bar = "#" * full + "." * (self.WIDTH - full)
-            text = f"[{bar}] {done:,} of {total:,} games, {left:,.0f} s left"
+            text = f"[{bar}] {done:,} of {total:,} games"
+            if rate:
+                text += f", {max(total - done, 0) / rate:,.0f} s left"
         self._write(text)
 
     def close(self) -> None:

@@ -50,16 +50,17 @@ class Run(Report):
     def run(self) -> int:
         import numpy as np
 
-        from oxx_env import advice, bots, notation, render
+        from oxx_env import advice, bots, notation, render, texts
 
         bots.make(self.bot)
         view = notation.read_position(self._read(), self.deck or None)
         options = advice.advise(view, self.bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
-        lines = [render.text(view, color=color), "", *_lines(options)]
+        columns = texts.terminal_columns()
+        lines = [render.text(view, color=color, columns=columns), "", *_lines(options)]
         lines.append(f"({self.bot}; {render.DIRECTION[view.rules]})")
         lines += filter(None, [advice.basis(self.bot)])
-        self.report(self._data(view, options), "\n".join(lines))
+        self.report(self._data(view, options), texts.fold("\n".join(lines), columns))
         return OK
 
     def _read(self) -> str:
