@@ -46,6 +46,8 @@ NUMBERS = 110  # cards are numbered 1–110, each once (R1)
 BARONS = (52, 104)  # one head of each colour (R1)
 MAX_HEADS = 7  # of one colour on one card, in a deck file
 DECK_NAMES = ("balanced", "three-color", "two-color")  # the first is the default
+LETTERS = "BYGRKW"  # a head of each colour, in the order of COLORS; K is black
+MOST_LETTERS = 6  # heads written one by one; more are counted
 HEADER = spreadsheet.COLUMNS  # number, then COLORS
 
 Deck: TypeAlias = npt.NDArray[np.uint8]  # [CARD, COLOR] heads
@@ -57,6 +59,7 @@ _FOLDER = Path(__file__).parent / "decks"
 _MAX_BYTES = 1 << 20  # a deck file has about 2,000
 _BARON_ROWS = np.array(BARONS) - 1
 _ORDINARY_ROWS = np.delete(np.arange(NUMBERS), _BARON_ROWS)
+_CARD = re.compile(r"([0-9]{1,9})(?:\s*([A-Za-z][A-Za-z0-9]{0,20}))?(?:\s*[,;]\s*|\s+|$)")
 _INTEGER = re.compile(r"[+-]?[0-9]+", re.ASCII)
 
 
@@ -154,6 +157,51 @@ def to_csv(deck: Deck) -> str:
 
 
 # ---------------------------------------------------------------------------- describing, making
+
+
+def letters(heads: Sequence[int]) -> str:
+    """A card's heads [6] as letters: `BBY`, or with counts, `B4Y3`, where there are more than six.
+
+    >>> letters([2, 1, 0, 0, 0, 0]), letters([4, 3, 0, 0, 0, 0])
+    ('BBY', 'B4Y3')
+    """
+    counts = [(letter, int(count)) for letter, count in zip(LETTERS, heads, strict=True) if count]
+    if sum(count for _, count in counts) > MOST_LETTERS:
+        return "".join(f"{letter}{count}" for letter, count in counts)
+    return "".join(letter * count for letter, count in counts)
+
+
+def card_text(number: int, heads: Sequence[int]) -> str:
+    """A card as it is written everywhere: its number, a blank, and its heads as `letters`.
+
+    >>> card_text(17, [1, 2, 0, 0, 0, 0])
+    '17 BYY'
+    """
+    return f"{number} {letters(heads)}"
+
+
+def read_cards(text: str, deck: Sequence[Sequence[int]]) -> list[int]:
+    """The numbers of cards that a person typed: `17`, `17 BYY`, `17byy, 63 bk`.
+
+    Raises ValueError for what is no card of the deck [110][6], also where the letters are of
+    another card.
+    """
+    numbers = []
+    rest = text.strip()
+    while rest:
+        found = _CARD.match(rest)
+        if not found:
+            raise ValueError(f"{_quote(rest)} is no card number; cards are 1 to {NUMBERS}")
+        number = int(found[1])
+        if not 1 <= number <= NUMBERS:
+            raise ValueError(f"there is no card {number}; cards are 1 to {NUMBERS}")
+        right = letters(deck[number - 1])
+        if found[2] and sorted(found[2].upper()) != sorted(right):
+            told = f"{number} {found[2].upper()}"
+            raise ValueError(f"there is no card {told} in this deck; it has {number} {right}")
+        numbers.append(number)
+        rest = rest[found.end() :]
+    return numbers
 
 
 def card_type(heads: Sequence[int]) -> str:

@@ -22,7 +22,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.cards import DeckSpec, load_deck
+from oxx_env.cards import DeckSpec, letters, load_deck
 from oxx_env.checkpoint import find_checkpoint, load_checkpoint, write_atomically
 from oxx_env.engine import PENDING, best_heads, check_players, masks, new_games, stack_decks, step
 from oxx_env.engine import pending as list_pending
@@ -372,8 +372,6 @@ def card_values(play: SelfPlay) -> CardValues:
     """Which cards the network likes to hold: least squares of its value of fresh hands on the cards
     in them. Raises ValueError where too few hands were played to tell (some hundred are needed).
     """
-    from oxx_env.render import letters
-
     held = np.zeros((len(play.hands), NUMBERS))
     held[np.arange(len(held))[:, None], play.hands - 1] = 1
     seen = np.flatnonzero(held.sum(axis=0) >= 5)

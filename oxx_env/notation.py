@@ -64,7 +64,6 @@ from oxx_env.records import (
     Follower,
     Reader,
     RecordError,
-    card_text,
     is_int,
     kernel_deck,
     listed,
@@ -348,7 +347,8 @@ class _Position:
             if index:
                 end = numbers[index - 1]
                 if not any(a and b for a, b in zip(card, self.heads[end - 1], strict=True)):
-                    one, two = card_text(number, card), card_text(end, self.heads[end - 1])
+                    one = cards.card_text(number, card)
+                    two = cards.card_text(end, self.heads[end - 1])
                     problem = f"card {one} shares no color with {two} before it (R6)"
                     _fail(f"{problem} in deck {self.deck!r}", "rows", row, index)
             counts = [a + b for a, b in zip(counts, card, strict=True)]

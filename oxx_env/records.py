@@ -63,7 +63,6 @@ from oxx_env.table import MAX_SEED, Table, ranks
 from oxx_env.texts import short
 
 FORMAT = "oxx-game/1"
-LETTERS = "bygrkw"  # a head of each colour, in the order of COLORS; k is black
 FULL_ROW = 5  # cards of a row before the sixth (R7)
 MAX_LINE = 1 << 20  # bytes of one record; real ones have up to 12,000
 
@@ -704,23 +703,13 @@ def deal_of(seed: int, players: int) -> tuple[list[list[int]], list[int]]:
 # --- the course as text ---------------------------------------------------------------------------
 
 
-def card_text(number: int, heads: Sequence[int]) -> str:
-    """A card with its heads as letters (k is black): `17byy`.
-
-    >>> card_text(17, [1, 2, 0, 0, 0, 0])
-    '17byy'
-    """
-    letters = "".join(letter * count for letter, count in zip(LETTERS, heads, strict=True))
-    return f"{number}{letters if len(letters) <= 7 else f'({sum(heads)} heads)'}"
-
-
 def course(record: dict[str, Any], ended_by: str = "") -> str:
     """A record that has passed `replay` as text to read."""
     deck, players, match = record["deck"]["cards"], record["players"], record["match"]
     positive = "positive" in record["rules"]
 
     def show(numbers: Iterable[int]) -> str:
-        return " ".join(card_text(number, deck[number - 1]) for number in numbers)
+        return ", ".join(cards.card_text(number, deck[number - 1]) for number in numbers)
 
     seed = "deal set by hand" if record["seed"] is None else f"seed {record['seed']}"
     lines = [f"{record['rules']}, {players} players, deck {record['deck']['name']}, {seed}"]

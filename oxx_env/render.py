@@ -19,19 +19,17 @@ from xml.sax.saxutils import escape
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.cards import COLORS
+from oxx_env.cards import COLORS, LETTERS, MOST_LETTERS, letters
 from oxx_env.rules import FIRST_ROW, deck_cards
 from oxx_env.texts import fold, packed, width
 from oxx_env.views import View
 
-LETTERS = "BYGRKW"  # blue, yellow, green, red, blacK, white: the order of cards.COLORS
 DIRECTION = {
     "base": "fewest points win",
     "color": "fewest points win",
     "positive": "most points win",
     "color+positive": "most points win",
 }
-MAX_LETTERS = 6  # heads written one by one; more are counted
 
 _ANSI = {  # background and foreground of a head's letter
     "B": "\x1b[1;97;44m",
@@ -45,19 +43,6 @@ _BOLD, _FAINT, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 # --- words --------------------------------------------------------------------------------------
-
-
-def letters(heads: Sequence[int]) -> str:
-    """A card's heads [6] as letters: `BBY`, or with counts, `B4Y3`, where there are more than six.
-
-    >>> letters([2, 1, 0, 0, 0, 0]), letters([4, 3, 0, 0, 0, 0])
-    ('BBY', 'B4Y3')
-    """
-    if sum(heads) > MAX_LETTERS:
-        return "".join(
-            f"{letter}{count}" for letter, count in zip(LETTERS, heads, strict=True) if count
-        )
-    return "".join(letter * count for letter, count in zip(LETTERS, heads, strict=True))
 
 
 def paint(marks: str) -> str:
@@ -339,7 +324,7 @@ class _Scene(list[_Shape]):
         edge, edge_width = (ACCENT, 3.0) if marked else (CARD_EDGE, 1.0)
         self.rect(x, y, width, height, CARD_FACE, width * 0.1, edge, edge_width)
         self.write(x + width * 0.09, y + width * 0.24, str(number), width * 0.36, INK, bold=True)
-        if sum(heads) > MAX_LETTERS:
+        if sum(heads) > MOST_LETTERS:
             shown = [(color, count) for color, count in enumerate(heads) if count]
         else:
             shown = [(color, 1) for color, count in enumerate(heads) for _ in range(count)]

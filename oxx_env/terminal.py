@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from typing import Any
 
 from oxx_env import render
+from oxx_env.cards import card_text, letters
 from oxx_env.rules import heads_taken, matching_rows
 from oxx_env.texts import fold, printable, terminal_columns
 from oxx_env.views import View
@@ -108,8 +109,9 @@ class Terminal:
         heads = deck[number - 1]
         if self.plain:
             return f"{number} with {render.in_words(heads)}"
-        marks = render.letters(heads)
-        return f"{number} {render.paint(marks) if self.color else marks}"
+        if self.color:
+            return f"{number} {render.paint(letters(heads))}"
+        return card_text(number, heads)
 
 
 # --- what happened ------------------------------------------------------------------------------

@@ -376,3 +376,49 @@ def test_a_random_deck_can_be_made_from_any_deck():
     deck = cards.random_deck(odd, np.random.default_rng(0))
     assert deck.sum() == odd.sum()
     assert cards.check_deck(deck) == []
+
+
+def test_cards_are_written_one_way_and_read_in_any_case():
+    deck = load_deck("balanced").tolist()
+    text = cards.card_text(63, deck[62])
+    assert text == "63 BK"
+    assert cards.card_text(82, deck[81]) == "82 RRR"  # one head of a color, one letter
+    assert cards.card_text(52, [1] * 6) == "52 BYGRKW"
+    assert cards.card_text(9, [4, 3, 0, 0, 0, 0]) == "9 B4Y3"
+    for typed in ("63 BK", "63bk", "63", "63 kb", " 63  Bk "):
+        assert cards.read_cards(typed, deck) == [63]
+    assert cards.read_cards("63bk, 82 RRR; 7 104 BYGRKW", deck) == [63, 82, 7, 104]
+    assert cards.read_cards("", deck) == []
+    for typed, says in [
+        ("63 bb", "there is no card 63 BB in this deck; it has 63 BK"),
+        ("111", "there is no card 111; cards are 1 to 110"),
+        ("0", "there is no card 0"),
+        ("bk", "'bk' is no card number"),
+        ("6-3", "'6-3' is no card number"),
+    ]:
+        with pytest.raises(ValueError, match=says):
+            cards.read_cards(typed, deck)
+
+
+def test_a_card_is_written_the_same_by_every_command(tmp_path, capsys):
+    from oxx_env import cli, notation, records, terminal
+    from oxx_env.table import Table
+
+    deck = load_deck("balanced").tolist()
+    table = Table(players=2)
+    table.deal(seed=1)
+    number = table.view(0).hand[0]
+    written = cards.card_text(number, deck[number - 1])
+    assert written in terminal.render.text(table.view(0), color=False)
+    assert terminal.Terminal(color=False).card(number, deck) == written
+    while not table.over:
+        seat = table.deciders()[0]
+        table.act(seat, table.legal(seat)[0])
+    (record,) = table.records()
+    path = tmp_path / "a.jsonl"
+    path.write_text(records.to_line(record) + "\n")
+    assert cli.main(["replay", str(path)]) == 0
+    told = capsys.readouterr().out
+    assert f"{written} to row" in told or f"{written} fits no row" in told
+    with pytest.raises(notation.PositionError, match="card 28 RR shares no color with 22 B before"):
+        notation.read_position("4p rows 22-28 1 2 3 4 hand 5 6 7 8")

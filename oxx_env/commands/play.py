@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -215,8 +216,16 @@ class Game:
         return None
 
     def _number(self, view: View, answer: str) -> int | None:
+        from oxx_env.cards import read_cards
+
         say = self.terminal.say
         choices = ", ".join(map(str, view.hand))
+        if view.phase == "card" and re.match(r"[0-9]+\s*[A-Za-z]", answer):  # as cards are written
+            try:
+                answer = str(read_cards(answer, self.deck)[0])
+            except ValueError as error:
+                say(f"{str(error)[0].upper()}{str(error)[1:]}.")
+                return None
         if not (answer.isascii() and answer.isdigit()):
             what = "a row from 0 to 4" if view.phase == "row" else f"one of your cards ({choices})"
             meant = f"{answer[:40]!r} is not understood" if answer else "Nothing was typed"

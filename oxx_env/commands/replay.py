@@ -14,7 +14,7 @@ class Run(Report):
 
     Every record of the file is followed card by card; a broken one is named by its number in the
     file, the round and the clause of the rules. Rows and seats are counted from 0. Behind a card's
-    number stand its heads: b blue, y yellow, g green, r red, k black, w white.
+    number stand its heads: B blue, Y yellow, G green, R red, K black, W white.
 
     With --svg or --gif one game is drawn as one seat sees it, instead of printed: the table at one
     round, or the whole game as an animation.

@@ -191,19 +191,22 @@ class Companion:
         return False
 
     def _enter(self, answer: str) -> None:
+        from oxx_env.cards import read_cards
         from oxx_env.tracker import TrackError
 
-        words = re.split(r"[\s,]+", answer)
-        if not all(re.fullmatch(r"[0-9]{1,9}", word) for word in words):
+        tracker = self.tracker
+        if not re.match(r"[0-9]", answer):
             what = repr(answer[:40]) if answer else "nothing"
             raise TrackError(f"{what} is not understood; type numbers, or ? for help")
-        numbers = [int(word) for word in words]
-        tracker = self.tracker
         if tracker.expects == "row":
-            if len(numbers) != 1:
+            if not re.fullmatch(r"[0-9]{1,9}", answer):
                 raise TrackError("one row is asked for")
-            tracker.enter_row(numbers[0])
+            tracker.enter_row(int(answer))
             return
+        try:
+            numbers = read_cards(answer, self.deck)
+        except ValueError as error:
+            raise TrackError(str(error)) from None
         before = len(tracker.rounds)
         {"rows": tracker.enter_rows, "hand": tracker.enter_hand, "cards": tracker.enter_cards}[
             tracker.expects
