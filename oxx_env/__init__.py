@@ -73,7 +73,11 @@ def _register_with_gymnasium() -> None:
     import gymnasium
 
     if GYMNASIUM_ID not in gymnasium.registry:  # reloading the package warns otherwise
-        gymnasium.register(GYMNASIUM_ID, entry_point="oxx_env.envs.single:BaronOxxSingle")
+        gymnasium.register(
+            GYMNASIUM_ID,
+            entry_point="oxx_env.envs.single:BaronOxxSingle",
+            vector_entry_point="oxx_env.envs.gym_vector:BaronOxxVectorEnv",
+        )
 
 
 def _register_with_pettingzoo() -> None:

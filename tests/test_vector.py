@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import subprocess
 import sys
 from typing import Any
@@ -33,6 +34,10 @@ def play(envs: BaronOxxVecEnv, steps: int, seed: int = 0) -> list[Any]:
     for _ in range(steps):
         out.append(envs.step(choose(envs, rng)))
     return out
+
+
+def new_deck(rng: np.random.Generator) -> Any:
+    return cards.random_deck("balanced", rng)
 
 
 class First:
@@ -252,7 +257,7 @@ def test_an_illegal_action_is_named_with_the_legal_ones_and_changes_nothing() ->
     with pytest.raises(RuntimeError, match="call reset"):
         envs.step(np.zeros(3, int))
     envs.reset()
-    before = envs._games.tobytes()
+    before = envs.batch._games.tobytes()
     for action in (5, 9, 10, -1):
         with pytest.raises(
             ValueError, match=f"environment 1: player_0: action {action} .* slots 0, 1, 2, 3"
@@ -261,7 +266,7 @@ def test_an_illegal_action_is_named_with_the_legal_ones_and_changes_nothing() ->
     for actions in (np.zeros(2, int), np.zeros(3), np.zeros((3, 2), int)):
         with pytest.raises(ValueError, match="actions must be 3 integers"):
             envs.step(actions)
-    assert envs._games.tobytes() == before
+    assert envs.batch._games.tobytes() == before
 
 
 def test_substitute_plays_legal_actions_instead() -> None:
@@ -270,6 +275,195 @@ def test_substitute_plays_legal_actions_instead() -> None:
     for _ in range(40):
         _, rewards, _, _ = envs.step(np.full(3, 9))
         assert np.isfinite(rewards).all()
+
+
+def test_terminate_ends_the_match_of_who_offends() -> None:
+    envs = BaronOxxVecEnv(3, 4, reward="win", illegal_action="terminate", seed=1)
+    envs.reset()
+    views = [envs.view(g) for g in range(3)]
+    _, rewards, dones, infos = envs.step(np.array([0, 9, 1]))
+    assert dones.tolist() == [False, True, False] and rewards[1] == 0 and infos[0] == {}
+    assert infos[1]["illegal"] == [0] and infos[1]["winners"] == [1, 2, 3]
+    assert infos[1]["ranks"] == [4, 1, 1, 1] and infos[1]["scores"] == [246, 0, 0, 0]
+    assert envs.view(1).phase == "card" and envs.view(1).hand != views[1].hand
+    assert envs.view(1).to_dict()["match"]["points"] == [0] * 4
+
+
+def steps_of(envs: BaronOxxVecEnv, steps: int, patience: int = 0) -> list[Any]:
+    """What first legal actions are told; each step is tried again when it raises."""
+    told: list[Any] = [envs.reset()]
+    for _ in range(steps):
+        actions = envs.action_masks().argmax(axis=1)
+        while True:
+            try:
+                told.append(envs.step(actions))
+                break
+            except (RuntimeError, KeyboardInterrupt):
+                patience -= 1
+                assert patience >= 0
+        for info in told[-1][3]:
+            info.get("episode", {}).pop("t", None)
+    return told
+
+
+@pytest.mark.parametrize("stop", [RuntimeError, KeyboardInterrupt])
+@pytest.mark.parametrize("call", [1, 2, 7, 150])
+def test_a_bot_that_raises_leaves_the_step_undone(call: int, stop: type[BaseException]) -> None:
+    class Stubborn(Any_):
+        left = call
+
+        def act(self, view: View, rng: np.random.Generator) -> int:
+            action = super().act(view, rng)
+            self.left -= 1
+            if self.left == 0:
+                raise stop("no")
+            return action
+
+    def make(bot: Any) -> BaronOxxVecEnv:
+        decks = ("balanced", lambda rng: cards.random_deck("balanced", rng))
+        return BaronOxxVecEnv(4, (2, 3), RULES[:2], decks, (bot,), seed=3)
+
+    bot = Stubborn()
+    np.testing.assert_equal(steps_of(make(bot), 40, patience=1), steps_of(make(Any_()), 40))
+    assert bot.left < 0
+
+
+def test_a_deck_function_that_raises_leaves_the_step_undone() -> None:
+    calls = 0
+
+    def deck(rng: np.random.Generator, stop: bool = True) -> Any:
+        nonlocal calls
+        made = cards.random_deck("balanced", rng)
+        calls += stop
+        if calls in (5, 7):
+            raise RuntimeError("no deck")
+        return made
+
+    envs = BaronOxxVecEnv(3, deck=deck, opponents=(Any_(),), seed=3)
+    plain = BaronOxxVecEnv(3, deck=lambda rng: deck(rng, False), opponents=(Any_(),), seed=3)
+    np.testing.assert_equal(steps_of(envs, 50, patience=2), steps_of(plain, 50))
+    assert calls > 7
+    assert envs.view(0).to_dict() == plain.view(0).to_dict()
+
+
+def test_ctrl_c_at_any_line_of_a_step_leaves_it_as_before() -> None:
+    from test_interrupted import stopped_everywhere
+
+    decks = ("balanced", new_deck)
+    envs = BaronOxxVecEnv(2, deck=decks, opponents=(Any_(),), illegal_action="substitute", seed=1)
+    envs.reset()
+
+    def told(envs: BaronOxxVecEnv) -> Any:
+        states = [rng.bit_generator.state for rng in envs.batch._bot_rngs.values()]
+        batch = envs.batch
+        return [batch.masks(), states, batch._games.tobytes(), batch._decks.tobytes()]
+
+    def step(envs: BaronOxxVecEnv) -> Any:
+        *told, infos = envs.step(np.full(2, 9))
+        return [told, [info.get("scores") for info in infos]]
+
+    lines = stopped_everywhere(envs, step, told)
+    while not step(twin := copy.deepcopy(envs))[0][2][1]:
+        envs = twin
+    # A match ends now, and the next one's deck is made.
+    assert lines > 50 and stopped_everywhere(envs, step, told) > lines
+
+
+def test_learning_goes_on_after_ctrl_c() -> None:
+    """In a bot, in the middle of a step; the steps before and after are all counted."""
+    import torch
+    from sb3_contrib import MaskablePPO
+
+    torch.set_num_threads(1)
+
+    class Stubborn(First):
+        left = 300
+
+        def act(self, view: View, rng: np.random.Generator) -> int:
+            self.left -= 1
+            if self.left == 0:
+                raise KeyboardInterrupt
+            return super().act(view, rng)
+
+    bot = Stubborn()
+    envs = BaronOxxVecEnv(4, 2, opponents=(bot,), seed=1)
+    model = MaskablePPO("MlpPolicy", envs, n_steps=32, batch_size=64, n_epochs=1, seed=0)
+    with pytest.raises(KeyboardInterrupt):
+        model.learn(10_000)
+    done = model.num_timesteps
+    assert 0 < done < 10_000
+    model.learn(256, reset_num_timesteps=False)
+    assert model.num_timesteps >= done + 256 and bot.left < 0
+
+
+def test_bots_may_answer_with_an_array_of_one() -> None:
+    class Array:
+        def __init__(self, make: Any) -> None:
+            self.make = make
+
+        def act(self, view: View, rng: np.random.Generator) -> Any:
+            return self.make(view.legal[0])
+
+    wanted = steps_of(BaronOxxVecEnv(2, opponents=(First(),), seed=1), 15)
+    for make in (np.int64, np.array, lambda n: np.array([n])):
+        told = steps_of(BaronOxxVecEnv(2, opponents=(Array(make),), seed=1), 15)
+        np.testing.assert_equal(told, wanted)
+    envs = BaronOxxVecEnv(2, opponents=(Array(float),), seed=1)
+    envs.reset()
+    with pytest.raises(
+        ValueError, match=r"environment 0: bot .* at player_1: action 0.0 is not an"
+    ):
+        envs.step(np.zeros(2, int))
+
+
+def test_masks_asked_before_the_first_reset_are_refused() -> None:
+    envs = BaronOxxVecEnv(2, seed=1)
+    with pytest.raises(RuntimeError, match=r"action_masks\(\) before the first deal: call reset"):
+        envs.action_masks()
+    with pytest.raises(RuntimeError, match="call reset"):
+        envs.env_method("action_masks")
+
+
+def test_pictures_of_all_tables_make_a_grid_for_films(
+    monkeypatch: pytest.MonkeyPatch, tmp_path: Any
+) -> None:
+    pytest.importorskip("PIL")
+    import types
+
+    from stable_baselines3.common.vec_env import VecVideoRecorder
+
+    films: list[Any] = []
+
+    class Clip:
+        def __init__(self, frames: list[Any], fps: int) -> None:
+            films.append((frames, fps))
+
+        def write_videofile(self, path: str) -> None:
+            films.append(path)
+
+    for name in ("moviepy", "moviepy.video", "moviepy.video.io"):
+        monkeypatch.setitem(sys.modules, name, types.ModuleType(name))
+    clips = types.ModuleType("moviepy.video.io.ImageSequenceClip")
+    clips.ImageSequenceClip = Clip  # type: ignore[attr-defined]
+    monkeypatch.setitem(sys.modules, clips.__name__, clips)
+
+    envs = BaronOxxVecEnv(5, (2, 4), render_mode="rgb_array", seed=1)
+    assert envs.render_mode == "rgb_array" and envs.metadata["render_fps"] == 2
+    with pytest.raises(RuntimeError, match="call reset"):
+        envs.render()
+    film = VecVideoRecorder(envs, str(tmp_path), lambda step: step == 0, video_length=3)
+    film.reset()
+    for _ in range(4):
+        film.step(envs.action_masks().argmax(axis=1))
+    (frames, fps), path = films
+    assert fps == 2 and path.endswith(".mp4")
+    # Two columns of 660 pixels, three rows of 462: even numbers, as films want them.
+    assert [frame.shape for frame in frames[:3]] == [(3 * 462, 2 * 660, 3)] * 3
+    assert not np.array_equal(frames[0], frames[1]) and frames[0][:462, :660].std() > 10
+    assert envs.get_images()[0].dtype == np.uint8 and envs.render().shape == (1386, 1320, 3)
+    assert BaronOxxVecEnv(2).get_images() == [None, None]
+    with pytest.raises(ValueError, match="unknown render_mode 'human': choose one of rgb_array"):
+        BaronOxxVecEnv(2, render_mode="human")
 
 
 def test_masks_are_served_the_way_maskable_ppo_asks_for_them() -> None:

@@ -199,21 +199,26 @@ OUTSIDE = -1  # policy of a seat whose actions come from outside: the learner, b
 
 
 @kernel
-def begin_batch(games, decks, seats, actions, rewards):
+def begin_batch(games, decks, seats, actions, illegal, rewards):
     """Each game's learner, `seats` [B], does `actions` int64 [B]; all points are noted before.
 
-    Returns the first game where that is not legal, and then nothing has happened; otherwise B.
+    Where `illegal` bool [B], the action ends the match instead. Returns the first other game where
+    the action is not legal, and then nothing has happened; if there is none, B.
     """
     batch = games.shape[0]
     for g in range(batch):
         legal = legal_actions(games[g], decks[games[g]["deck"]], np.int64(seats[g]))
         action = actions[g]
-        if action < 0 or action > PASS or legal >> action & 1 == 0:
+        if not illegal[g] and (action < 0 or action > PASS or legal >> action & 1 == 0):
             return g
     for g in range(batch):
         game = games[g]
+        seat = np.int64(seats[g])
         note_points(game, rewards[g])
-        act(game, decks[game["deck"]], np.int64(seats[g]), actions[g])
+        if illegal[g]:
+            end_by_illegal(game, decks[game["deck"]], 1 << seat)
+        else:
+            act(game, decks[game["deck"]], seat, actions[g])
     return batch
 
 
