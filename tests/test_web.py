@@ -620,7 +620,7 @@ def test_those_who_watch_see_no_hand_and_change_nothing(client):
     room = client.app.state.house.rooms.get(anna.id)
     looked = 0
     while not room.table.over:
-        state = watcher.state()
+        state = settled(watcher)
         game = room.table.game
         known = {n for hand in state["known_hand"] for n in hand}
         hidden = {int(n) for s in range(3) for n in game["hands"][s][: game["hand_sizes"][s]]}

@@ -145,9 +145,10 @@ def test_a_reload_in_mid_game_goes_on_where_it_was(visitor):
     start(page, players=4)
     for _ in range(3):
         page.wait_for_selector(CHOICE)
+        before = page.inner_html(".game")
         page.locator(CHOICE).first.click()
         page.wait_for_function(
-            "() => !document.querySelector('.says').textContent.startsWith('Waiting')"
+            "old => document.querySelector('.game').innerHTML !== old", arg=before
         )
     page.wait_for_selector(CHOICE)
 
@@ -427,18 +428,133 @@ def test_cards_move_unless_motion_is_not_wanted(visitor):
         assert (page.evaluate("window.moved") > 0) == (wanted == "no-preference")
 
 
-def test_a_lost_connection_is_told_and_comes_back(visitor):
+def watch_says(page):
+    """Keep all that the line under the head says from now on."""
+    page.evaluate(
+        "window.says = []; new MutationObserver(() => window.says.push("
+        "document.querySelector('.says')?.innerText)).observe("
+        "document.querySelector('.game'), { childList: true, subtree: true })"
+    )
+
+
+def turn_of(page):
+    """How many decisions the server has of the seat of this page."""
+    return page.evaluate(
+        "async () => { const [, , id, token] = location.hash.split('/');"
+        " const headers = { Authorization: `Bearer ${token}` };"
+        " return (await (await fetch(`api/tables/${id}`, { headers })).json()).turn; }"
+    )
+
+
+def test_what_is_chosen_without_a_connection_is_sent_once_when_it_is_back(visitor):
     page = visitor()
     start(page, players=3)
     page.wait_for_selector(CHOICE)
+    watch_says(page)
     page.context.set_offline(True)
     page.locator(CHOICE).first.click()
-    page.wait_for_function(
-        "() => document.querySelector('.says').innerText.match(/connection|fetch/i)"
-    )
+    told = "The connection is lost; your choice is sent as soon as it is back …"
+    page.wait_for_function("told => document.querySelector('.says').innerText === told", arg=told)
+    page.locator(".pick, .row").first.click(force=True)  # it is on its way: no other one counts
+    page.wait_for_timeout(1200)
+    assert told in page.inner_text(".says")
+    assert not any("fetch" in text for text in page.evaluate("window.says") if text)
     page.context.set_offline(False)
+    page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1", timeout=5000)
+    page.wait_for_function("() => !/connection/.test(document.querySelector('.says')?.innerText)")
+    assert turn_of(page) == 1
+
+
+def test_a_move_whose_answer_is_lost_is_neither_lost_nor_made_twice(visitor):
+    page = visitor()
+    start(page, players=3)
+    page.wait_for_selector(CHOICE)
+    keys = []
+
+    def lose(route):
+        keys.append(route.request.headers["idempotency-key"])
+        if len(keys) == 1:
+            route.fetch()  # it arrives; its answer does not
+            route.abort()
+        else:
+            route.continue_()
+
+    page.route("**/moves*", lose)
     page.locator(CHOICE).first.click()
     page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+    for _ in range(50):
+        if len(keys) == 2:
+            break
+        page.wait_for_timeout(100)
+    assert len(keys) == 2 and len(set(keys)) == 1
+    page.wait_for_selector(CHOICE)
+    assert turn_of(page) == 1
+
+
+def invite_ben(visitor, name="Ben"):
+    """The pages of who made a table and of a guest, who clicks faster than the server answers."""
+    page, asked = visitor(), []
+    page.on("request", lambda request: asked.append(request))
+    page.get_by_text("Seat by seat").click()
+    page.get_by_label("Players").select_option("3")
+    for seat in (1, 2):
+        page.get_by_label(f"Seat {seat}").select_option("human")
+    page.evaluate(
+        "() => { const b = document.querySelector('[type=submit]'); b.click(); b.click(); }"
+    )
+    page.wait_for_selector(".game")
+    assert [one.url for one in asked if one.method == "POST"] == [
+        page.url.split("#")[0] + "api/tables"
+    ]
+    links = page.get_by_role("link", name="Invitation")
+    assert links.count() == 2
+    guest = visitor(links.nth(0).get_attribute("href"))
+    guest.get_by_label("Your name").fill(name)
+    guest.get_by_role("button", name="Take a seat").dblclick()
+    guest.wait_for_selector(".pick")
+    page.wait_for_function("() => document.querySelectorAll('.invite').length === 1")
+    return page, guest
+
+
+def test_a_guest_takes_one_seat_and_is_told_when_it_is_given_to_a_bot(visitor):
+    name = "\u05d3\u05e0\u05d4 (you)"
+    page, guest = invite_ben(visitor, name)
+    assert page.locator(".seats bdi").nth(1).inner_text() == name
+    assert guest.locator(".invite").count() == 0  # who made the table invites
+    page.get_by_text("Watchers and seats").click()
+    page.get_by_role("button", name="Change seats").click()
+    page.locator("#bot-1").dblclick()
+    guest.wait_for_selector("[role=alert]")
+    assert guest.inner_text("[role=alert]") == "your seat was given to Careful; you may watch"
+    page.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
+    assert f"Careful plays on for {name}." in page.locator(".log li").all_text_contents()
+    guest.get_by_role("link", name="Watch the table").click()
+    guest.wait_for_selector(".game")
+    assert "You are watching" in guest.inner_text(".head")
+    assert guest.locator(".pick, .coach, #leave").count() == 0
+    page.locator("button.pick:not(:disabled)").first.click()
+    page.locator("#bot-2").click()
+    guest.wait_for_function("() => document.querySelectorAll('.log li.round').length >= 1")
+    assert guest.locator(".pick").count() == 0
+
+
+def test_one_who_leaves_may_watch_and_another_seat_is_taken_by_saying_so(visitor):
+    page, guest = invite_ben(visitor)
+    link = page.locator(".invite").get_attribute("href")
+    other = guest.context.new_page()
+    other.goto(link)
+    assert "holds a seat there already" in other.inner_text("main")
+    other.get_by_label("Name of the other player").fill("Bea")
+    other.get_by_role("button", name="Take another seat").click()
+    other.wait_for_selector(".curtain")  # two at one device
+    names = other.locator(".seats .who").all_inner_texts()
+    assert names[1:] == ["Ben", "Bea"]
+    guest.on("dialog", lambda dialog: dialog.accept())
+    guest.get_by_text("Watchers and seats").click()
+    guest.get_by_role("button", name="Leave the table").click()
+    guest.wait_for_function("() => document.body.innerText.includes('You are watching')")
+    page.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
+    other.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
 
 
 def test_a_match_shows_its_standings_between_games(visitor):

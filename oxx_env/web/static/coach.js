@@ -52,12 +52,12 @@ export async function reviewPage(root, path, held, id) {
   };
   const body = el("div");
   const choice = el("select", { id: "seat", onchange: (e) => show(Number(e.target.value)) },
-    state.seats.map((seat, index) => el("option", { value: index, selected: index === state.seat },
+    state.seats.map((seat, index) => el("option", { value: index, selected: index === (state.seat ?? 0) },
       seat.name + (index === state.seat ? " (you)" : ""))));
   root.replaceChildren(el("h1", {}, "Review"),
-    el("p", { class: "bar" }, el("label", { class: "bar" }, "Seat", state.over ? choice : state.seats[state.seat].name),
+    el("p", { class: "bar" }, el("label", { class: "bar" }, "Seat", state.over ? choice : el("bdi", {}, state.seats[state.seat].name)),
       el("a", { href: `#/table/${id}/${held}` }, "Back to the table")), body);
-  await show(state.seat);
+  await show(state.seat ?? 0);
 }
 
 /** The review of a seat as nodes. `state` tells `match.of`, `direction`, and when it is `over` the `winners`;

@@ -5,11 +5,23 @@ export function el(tag, attributes = {}, ...children) {
   for (const [key, value] of Object.entries(attributes)) {
     if (value === false || value === null || value === undefined) continue;
     if (key.startsWith("on")) node.addEventListener(key.slice(2), value);
-    else node.setAttribute(key, value === true ? "" : value);
+    else node.setAttribute(key, value === true ? "" : String(value).replace(/[\u2068\u2069]/g, ""));
   }
-  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false));
+  node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false)
+    .flatMap((child) => (typeof child === "string" ? prose(child) : child)));
   return node;
 }
+
+/** A name in a text: whatever is written in it, it turns nothing around it. */
+export const isolate = (name) => `\u2068${name}\u2069`;
+
+/** A text as nodes, each name in it (isolated here or by the server) a <bdi>. */
+const prose = (text) => text.split(/\u2068([^\u2069]*)\u2069/).map((part, index) => {
+  if (index % 2 === 0) return part;
+  const node = document.createElement("bdi");
+  node.textContent = part;
+  return node;
+});
 
 export function svg(tag, attributes = {}, ...children) {
   const node = document.createElementNS("http://www.w3.org/2000/svg", tag);
@@ -54,7 +66,14 @@ export function rowInWords(index, row, cards) {
 /** Read out to people who hear the page. */
 export function say(text) {
   const said = document.getElementById("said");
-  said.textContent = text;
+  said.replaceChildren(...prose(text));
+}
+
+/** Do something that a button is for; until it is done the button is off. */
+export async function once(button, work) {
+  if (button.disabled) return;
+  button.disabled = true;
+  try { await work(); } finally { button.disabled = false; }
 }
 
 export const kept = {

@@ -1,6 +1,6 @@
 // The first page: a new table, the tables of this browser, and joining one by its link.
-import { call, info } from "./api.js";
-import { el, kept } from "./dom.js";
+import { change, info, person } from "./api.js";
+import { el, kept, once } from "./dom.js";
 
 export const deckOf = (name) => {
   const own = kept.get("deck", null);
@@ -13,15 +13,15 @@ const ownDeckReady = () => {
 };
 
 /** Make a table and go there. */
-export async function start(setup) {
-  const made = await call("api/tables", { body: setup });
+export async function start(setup, { signal, lost } = {}) {
+  const made = await change("api/tables", { body: { ...setup, person: person() }, signal, lost });
   const token = made.seats.map((one) => one.token).join("."); // of all who sit at this device
   remember({ id: made.id, token, seat: made.seat, setup });
   location.hash = `#/table/${made.id}/${token}`;
 }
 
 export function remember(table) {
-  const others = kept.get("tables", []).filter((one) => one.token !== table.token);
+  const others = kept.get("tables", []).filter((one) => one.id !== table.id);
   kept.set("tables", [{ ...table, when: Date.now() }, ...others].slice(0, 12));
 }
 
@@ -30,7 +30,9 @@ function select(id, choices, chosen) {
     el("option", { value, selected: value === chosen }, text)));
 }
 
-export async function home(root) {
+const LOST = "The connection is lost; trying again …";
+
+export async function home(root, parts, signal) {
   const known = await info();
   const last = kept.get("setup", { players: 4, rules: "base", deck: "balanced", games: 1, coach: true, name: "" });
   const strongest = known.levels.map((level) => level.name).includes("champion") ? "champion" : known.levels.at(-1).name;
@@ -76,8 +78,12 @@ export async function home(root) {
     el("p", {}, el("button", { class: "main", type: "submit" }, "Start")),
     el("p", { class: "bad", role: "alert" }));
   form.addEventListener("change", (event) => { if (event.target.name === "players") drawSeats(); });
-  form.addEventListener("submit", async (event) => {
+  form.addEventListener("submit", (event) => {
     event.preventDefault();
+    once(form.querySelector("[type=submit]"), send);
+  });
+  const send = async () => {
+    const alert = form.querySelector("[role=alert]");
     const value = (name) => form.elements[name].value;
     const levelsNow = [...seats.querySelectorAll("select")].map((one) => one.value);
     kept.set("setup", { players: Number(value("players")), rules: value("rules"), deck: value("deck"), games: Number(value("games")),
@@ -88,11 +94,11 @@ export async function home(root) {
         seats: [{ kind: "human", name: value("name") }, ...levelsNow.map((level, index) =>
           level === "here" ? { kind: "human", here: true, name: namesNow()[index] }
             : level === "human" ? { kind: "human" } : { kind: "bot", level })],
-      });
+      }, { signal, lost: () => { alert.textContent = LOST; } });
     } catch (error) {
-      form.querySelector("[role=alert]").textContent = error.message;
+      if (!signal.aborted) alert.textContent = error.message;
     }
-  });
+  };
   drawSeats();
 
   const tables = kept.get("tables", []);
@@ -106,21 +112,33 @@ export async function home(root) {
         `${table.setup?.rules ?? "a table"}, ${table.setup ? `${table.setup.seats.length} players` : "joined by link"}, ${new Date(table.when).toLocaleString()}`))))) : "");
 }
 
-export async function join(root, [id, invite]) {
+export async function join(root, [id, invite], signal) {
   const before = kept.get("tables", []).find((table) => table.id === id);
-  const name = el("input", { type: "text", name: "name", maxlength: 20, autocomplete: "nickname", value: kept.get("setup", {}).name ?? "" });
-  const form = el("form", { class: "panel" }, el("label", {}, "Your name", name),
-    el("p", {}, el("button", { class: "main", type: "submit" }, "Take a seat")), el("p", { class: "bad", role: "alert" }));
-  form.addEventListener("submit", async (event) => {
-    event.preventDefault();
+  const name = el("input", { type: "text", name: "name", maxlength: 20, autocomplete: "nickname",
+    value: before ? "" : kept.get("setup", {}).name ?? "" });
+  const alert = el("p", { class: "bad", role: "alert" });
+  const button = el("button", { class: "main", type: "submit" }, before ? "Take another seat" : "Take a seat");
+  const form = el("form", { class: "panel" }, el("label", {}, before ? "Name of the other player" : "Your name", name),
+    before ? el("p", { class: "note" }, "For somebody else at this device: hands then lie behind a curtain.") : null,
+    el("p", {}, button), alert);
+  const send = async () => {
     try {
-      const made = await call(`api/tables/${encodeURIComponent(id)}/join`, { body: { invite, name: name.value } });
-      remember({ id: made.id, token: made.token, seat: made.seat });
-      location.hash = `#/table/${made.id}/${made.token}`;
+      const made = await change(`api/tables/${encodeURIComponent(id)}/join`, { signal, lost: () => { alert.textContent = LOST; },
+        body: { invite, name: name.value, person: person(), another: Boolean(before) } });
+      const tokens = before ? before.token.split(".") : [];
+      const token = [...tokens.filter((one) => one !== made.token), made.token].join(".");
+      remember({ ...before, id: made.id, token, seat: before?.seat ?? made.seat });
+      location.hash = `#/table/${made.id}/${token}`;
     } catch (error) {
-      form.querySelector("[role=alert]").textContent = error.message;
+      if (signal.aborted) return;
+      alert.textContent = error.message;
+      if (error.told?.watch) alert.after(el("p", {}, el("a", { href: `#/watch/${id}/${error.told.watch}` }, "Watch the table")));
     }
+  };
+  form.addEventListener("submit", (event) => {
+    event.preventDefault();
+    once(button, send);
   });
-  root.replaceChildren(el("h1", {}, "You are invited to a table"), form, before
-    ? el("p", {}, "This browser holds a seat there already: ", el("a", { href: `#/table/${id}/${before.token}` }, "go to it"), ".") : "");
+  root.replaceChildren(el("h1", {}, "You are invited to a table"), ...(before
+    ? [el("p", {}, "This browser holds a seat there already: ", el("a", { href: `#/table/${id}/${before.token}` }, "go to it"), ".")] : []), form);
 }

@@ -1,5 +1,5 @@
 // The pages by the part of the address behind the #, which is sent to no server.
-import { info } from "./api.js";
+import { connected, info } from "./api.js";
 import { el, kept } from "./dom.js";
 import { home, join } from "./home.js";
 import { play } from "./play.js";
@@ -18,7 +18,7 @@ async function rulesPage(root) {
 }
 
 const PAGES = {
-  "": ["play", home], join: ["play", join], table: ["play", play], replay: ["replay", replay],
+  "": ["play", home], join: ["play", join], table: ["play", play], watch: ["play", play], replay: ["replay", replay],
   deck: ["deck", deckPage], rules: ["rules", rulesPage],
 };
 
@@ -46,6 +46,7 @@ async function show() {
     main.replaceChildren(el("h1", {}, "This did not work"), el("p", { class: "bad", role: "alert" }, error.message),
       el("p", {}, el("a", { href: "#/" }, "To the start"), " · ",
         el("button", { type: "button", onclick: show }, "Try again")));
+    if (error.lost) connected(8000, left.signal).then(() => left.signal.aborted || show());
   }
 }
 

@@ -1,8 +1,9 @@
 // A seat at a table: shows what the server tells, sends what the person chooses. Where several people
-// share the device, one seat's hand is there at a time, and none until its player asks for it.
-import { call } from "./api.js";
+// share the device, one seat's hand is there at a time, and none until its player asks for it. Those who
+// watch have no seat: the server tells them of no hand.
+import { call, change, connected } from "./api.js";
 import { Model, glide, rows, shown, standings } from "./board.js";
-import { card, download, el, inWords, kept, say, sleep } from "./dom.js";
+import { card, download, el, inWords, isolate, kept, say, sleep } from "./dom.js";
 import { start } from "./home.js";
 import { adviceTable, costSentence, reviewPage } from "./coach.js";
 
@@ -30,6 +31,9 @@ class SeatPage {
     this.showing = false;
     this.sending = false;
     this.fault = "";
+    this.lost = false; // does nobody answer?
+    this.changing = false; // is a seat being given away?
+    this.managing = false; // are seats shown with what can be done with them?
     this.advice = null; // {turn, options, basis}
     this.coachFault = ""; // why there is none
     this.judgements = new Map(); // token -> what its last move cost
@@ -38,12 +42,17 @@ class SeatPage {
   }
 
   async begin() {
-    for (const token of this.tokens.slice(1)) {
-      const { seat } = await call(this.path, { token, signal: this.signal });
-      this.holders.set(seat, token);
+    let state = null;
+    for (const token of [...this.tokens.slice(1), this.token]) {
+      try {
+        state = await call(this.path, { token, signal: this.signal });
+      } catch (error) {
+        if (this.givenAway(error, token)) return;
+        throw error;
+      }
+      this.holders.set(state.seat, token);
     }
-    const state = await this.ask("");
-    this.holders.set(state.seat, this.token);
+    this.watching = state.seat === null;
     this.state = state;
     this.cards = state.cards;
     this.model = new Model(this.cards, state.seats.length, state.rules);
@@ -84,8 +93,7 @@ class SeatPage {
       this.focusChoice();
       say(this.prompt());
     } catch (error) { // `follow` goes on, and comes here again
-      if (!this.signal.aborted) this.fault = error.message;
-      this.draw();
+      this.fail(error);
     }
     this.handing = false;
   }
@@ -98,8 +106,29 @@ class SeatPage {
     say(this.prompt());
   }
 
-  ask(query) {
-    return call(`${this.path}${query}`, { token: this.token, signal: this.signal });
+  ask(query, patience) {
+    return call(`${this.path}${query}`, { token: this.token, signal: this.signal, patience });
+  }
+
+  /** Say what is wrong: a lost connection, until it is back, or a sentence of the server's. */
+  fail(error) {
+    if (this.signal.aborted || this.givenAway(error, this.token)) return;
+    if (error.lost) this.lost = true;
+    else this.fault = error.message;
+    this.draw();
+  }
+
+  /** Was the seat of a token given to somebody else? Then this page is no longer theirs. */
+  givenAway(error, token) {
+    if (!error.told?.watch) return false;
+    const others = this.tokens.filter((one) => one !== token);
+    if (others.length) location.replace(`#/table/${this.id}/${others.join(".")}`);
+    else {
+      this.gone = true;
+      this.root.replaceChildren(el("h1", {}, "This seat is no longer yours"), el("p", { class: "bad", role: "alert" }, error.message),
+        el("p", {}, el("a", { class: "button", href: `#/watch/${this.id}/${error.told.watch}` }, "Watch the table")));
+    }
+    return true;
   }
 
   /** Listen for news until the match is over or the page is left. */
@@ -109,17 +138,16 @@ class SeatPage {
       if (document.hidden) await new Promise((seen) => { this.seen = seen; }); // a browser has few connections
       try {
         const { token } = this;
-        const state = await this.ask(`?version=${this.state.version}&since=${this.told}`);
+        const state = await this.ask(`?version=${this.state.version}&since=${this.told}`, 35000);
         wait = 500;
+        this.lost = false;
         if (token !== this.token) continue; // another one has come to the front meanwhile
-        if (this.fault) { this.fault = ""; }
+        this.fault = "";
         await this.update(state);
       } catch (error) {
-        if (this.signal.aborted) return;
-        this.fault = error.status ? error.message : "The connection is lost; trying again …";
-        this.draw();
-        if (error.status && !error.passes) return;
-        await sleep(Math.max(wait, 1000 * (error.retry ?? 0)));
+        this.fail(error);
+        if (this.signal.aborted || this.gone || !error.passes) return;
+        await connected(Math.max(wait, 1000 * error.retry), this.signal);
         wait = Math.min(8000, wait * 2);
       }
     }
@@ -130,6 +158,7 @@ class SeatPage {
     const due = this.state.turn !== state.turn || this.state.phase !== state.phase;
     // Another tab has decided for the one in front: the curtain falls as after a choice made here.
     if (this.shared && state.seat === this.state.seat && state.turn > this.state.turn) this.covered = true;
+    this.tellSeats(this.state.seats, state.seats);
     this.state = state;
     if (due) Object.assign(this, { advice: null, coachFault: "" });
     const fresh = Math.max(0, this.told - state.events_from);
@@ -141,6 +170,18 @@ class SeatPage {
       await this.handOver();
       this.refreshCoach();
     }
+  }
+
+  /** Note who has come or gone. */
+  tellSeats(before, now) {
+    now.forEach(({ name, kind, free }, index) => {
+      const old = before[index];
+      if (old.name === name && old.kind === kind && old.free === free) return;
+      const text = free ? `The seat of ${isolate(old.name)} is free.` : old.free ? `${isolate(name)} sits down.`
+        : `${isolate(name)} plays on for ${isolate(old.name)}.`;
+      this.log.push({ text });
+      say(text);
+    });
   }
 
   async showEvents() {
@@ -195,11 +236,13 @@ class SeatPage {
     this.draw();
     let state = null;
     try {
-      state = await call(`${this.path}/moves?since=${this.told}`, { token, body: { turn, action }, signal: this.signal });
+      state = await change(`${this.path}/moves?since=${this.told}`, { token, body: { turn, action }, signal: this.signal,
+        lost: () => { this.lost = true; this.draw(); } });
+      this.lost = false;
     } catch (error) {
-      if (this.signal.aborted) return;
-      // 409: it was made before, in another tab or by a request whose answer was lost
-      if (error.status !== 409) this.fault = error.status ? error.message : "The connection is lost; choose again.";
+      // 409: it was made before, in another tab
+      if (error.status !== 409) this.fail(error);
+      if (this.signal.aborted || this.gone) return;
     }
     this.sending = false;
     try {
@@ -207,8 +250,7 @@ class SeatPage {
       await this.handOver();
       if (state && this.coachOpen) this.judge(turn, token);
     } catch (error) {
-      if (!this.signal.aborted) this.fault = error.message;
-      this.draw();
+      this.fail(error);
     }
   }
 
@@ -218,7 +260,7 @@ class SeatPage {
     if (digit !== null) {
       if (this.state.phase === "card" && digit >= 1) this.choose(digit - 1);
       if (this.state.phase === "row" && digit <= 4) this.choose(digit + 4);
-    } else if (event.key === "c" && this.state.coach && !this.covered) this.toggleCoach();
+    } else if (event.key === "c" && this.state.coach && !this.covered && !this.watching) this.toggleCoach();
     else if (event.key === "Escape" || event.key === "s") this.hurry = true;
     else if (event.key === "ArrowRight" || event.key === "ArrowDown") this.step(1, event);
     else if (event.key === "ArrowLeft" || event.key === "ArrowUp") this.step(-1, event);
@@ -236,7 +278,7 @@ class SeatPage {
     if (!this.canChoose && !this.covered) return;
     const active = document.activeElement;
     if (active && active !== document.body && !this.game.contains(active) && active.id !== "main") return;
-    if (active?.closest?.(".coach, .log, .tools")) return;
+    if (active?.closest?.(".coach, .log, .tools, .seats")) return;
     this.game.querySelector("button.pick:not(:disabled), button.row, #uncover")?.focus({ preventScroll: true });
   }
 
@@ -280,12 +322,12 @@ class SeatPage {
   // --- drawing ---
 
   names() {
-    return this.state.seats.map((seat, index) => (index === this.state.seat ? `${seat.name}` : seat.name));
+    return this.state.seats.map((seat) => isolate(seat.name));
   }
 
   prompt() {
     const { state } = this;
-    const who = this.shared ? `${state.seats[state.seat].name}: ` : "";
+    const who = this.shared ? `${isolate(state.seats[state.seat].name)}: ` : "";
     if (this.covered && state.phase === "card" && state.legal.length) {
       return `${who}it is your turn. Take the device, and nobody else should look.`;
     }
@@ -293,13 +335,13 @@ class SeatPage {
       return `${who}${who ? "c" : "C"}hoose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`;
     }
     if (state.legal.length) return `${who}${who ? "c" : "C"}hoose a card: ${state.hand.join(", ")}.`;
-    const waits = state.waits_for.map((seat) => state.seats[seat].name);
+    const waits = state.waits_for.map((seat) => isolate(state.seats[seat].name));
     return waits.length ? `Waiting for ${waits.join(", ")}.` : "";
   }
 
   draw() {
     this.late = Boolean(this.pressed);
-    if (this.late) return;
+    if (this.late || this.gone || !this.game) return;
     const { state, model } = this;
     const active = document.activeElement?.id;
     const names = this.names();
@@ -321,17 +363,21 @@ class SeatPage {
   head() {
     const { state, model } = this;
     const over = state.over && !this.showing;
-    const says = this.fault || state.trouble || (this.showing ? model.said : over ? "" : this.prompt());
+    const lost = this.lost && (this.sending ? "The connection is lost; your choice is sent as soon as it is back …"
+      : "The connection is lost; trying again …");
+    const bad = lost || this.fault || state.trouble;
+    const says = bad || (this.showing ? model.said : over ? "" : this.prompt());
     return el("section", { class: "head", "aria-label": "The game" },
       el("span", {}, `${state.rules} · round ${Math.max(1, this.showing ? model.round : state.round)}`,
         state.match.of > 1 ? ` · game ${model.game} of ${state.match.of}` : ""),
+      this.watching ? el("span", { class: "note" }, "You are watching") : null,
       el("span", { class: "direction" }, state.direction[0].toUpperCase() + state.direction.slice(1)),
       el("span", { class: "bar tools", style: null },
         el("label", { class: "bar note" }, "Moves", el("select", { id: "pace", onchange: (e) => kept.set("pace", e.target.value) },
           PACES.map(([value, text]) => el("option", { value, selected: value === kept.get("pace", "550") }, text)))),
         this.showing && !this.between ? el("button", { id: "hurry", type: "button", onclick: () => { this.hurry = true; } }, "Skip") : null),
       this.between ? this.betweenGames() : null,
-      over ? this.result() : el("p", { class: `says${this.fault || state.trouble ? " bad" : ""}` }, says || " "));
+      over ? this.result() : el("p", { class: `says${bad ? " bad" : ""}` }, says || " "));
   }
 
   betweenGames() {
@@ -349,7 +395,7 @@ class SeatPage {
     const { state } = this;
     const names = this.names();
     const won = !this.shared && state.winners.includes(state.seat);
-    const text = this.shared ? `${state.winners.map((seat) => names[seat]).join(" and ")} won!` : won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
+    const text = this.shared || this.watching ? `${state.winners.map((seat) => names[seat]).join(" and ")} won!` : won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
       : `${state.winners.map((seat) => names[seat]).join(" and ")} won; you came in on place ${state.ranks[state.seat]}.`;
     const setup = kept.get("tables", []).find((table) => table.token === this.held)?.setup;
     return el("div", { class: "panel", role: "group", "aria-label": "The result" },
@@ -359,7 +405,8 @@ class SeatPage {
         el("a", { class: "button", href: `#/table/${this.id}/${this.held}/review` }, "Review the match"),
         el("a", { class: "button", href: `#/replay/${this.id}/${this.token}` }, "Replay"),
         el("button", { type: "button", id: "save", onclick: () => this.save() }, "Save the record"),
-        setup ? el("button", { class: "main", id: "again", type: "button", onclick: () => start(setup) }, "Play again") : null));
+        setup ? el("button", { class: "main", id: "again", type: "button", disabled: this.changing,
+          onclick: () => this.once(() => start(setup, { signal: this.signal, lost: () => { this.lost = true; this.draw(); } })) }, "Play again") : null));
   }
 
   async save() {
@@ -369,12 +416,13 @@ class SeatPage {
   seats(names, live) {
     const { state, model } = this;
     const before = state.match.points.map((points, seat) => points - (state.scores[seat] ?? 0));
-    return el("section", { class: "seats", "aria-label": "Players" }, state.seats.map((seat, index) => {
+    return el("section", { class: "seats", "aria-label": "Players" }, ...state.seats.map((seat, index) => {
       const points = live ? state.scores[index] : model.points[index];
       const due = live && state.waits_for.includes(index);
       const known = state.known_hand[index] ?? [];
       const under = state.returned[index] ?? [];
       const front = index === state.seat && !this.shared;
+      const buttons = this.seatButtons(index, seat);
       return el("div", { class: `seat${index === state.seat ? " you" : ""}${due ? " due" : ""}`, "data-seat": index },
         el("span", { class: "who" }, names[index], front ? " (you)" : ""),
         el("span", { class: "points" }, points, el("span", { class: "unseen" }, ` ${points === 1 ? "point" : "points"}`)),
@@ -385,30 +433,90 @@ class SeatPage {
           this.shared && this.holders.has(index) ? " · sits here" : "",
           under.length ? ` · under the pile: ${under.join(", ")}` : "",
           known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
-          due && index !== state.seat ? (seat.free ? " · seat is free" : seat.kind === "bot" ? " · thinking" : " · choosing") : ""),
-        seat.invite ? el("span", { class: "has bar" }, this.inviteButtons(index, seat.invite)) : null);
-    }));
+          seat.free ? " · seat is free" : seat.away && !front ? " · away"
+            : due && index !== state.seat ? (seat.kind === "bot" ? " · thinking" : " · choosing") : ""),
+        buttons.length ? el("span", { class: "has bar" }, buttons) : null);
+    }), this.tableButtons());
+  }
+
+  /** What can be done with a seat that is free, or whose person is away; with all, if that is asked for. */
+  seatButtons(index, seat) {
+    const { state } = this;
+    const buttons = seat.invite ? this.inviteButtons(index, seat.invite) : [];
+    if (state.over || !seat.may_change || this.holders.has(index) || !(seat.free || seat.away || this.managing)) return buttons;
+    const button = (id, text, body) => el("button", { type: "button", id: `${id}-${index}`, disabled: this.changing,
+      onclick: () => this.changeSeat({ seat: index, ...body }) }, text);
+    if (seat.kind === "human") buttons.push(button("bot", "Give it to a bot", { level: "careful" }));
+    if (!seat.free) buttons.push(button("free", "Free it for a person", { free: true }));
+    return buttons;
+  }
+
+  /** Links and seats, out of the way of the game. */
+  tableButtons() {
+    const { state } = this;
+    if (state.over || this.watching) return null;
+    const others = state.seats.some((seat, index) => seat.may_change && !this.holders.has(index));
+    return el("details", { open: kept.get("moreOpen", false), ontoggle: (e) => kept.set("moreOpen", e.target.open) },
+      el("summary", { id: "more", class: "note" }, "Watchers and seats"),
+      el("div", { class: "bar" }, this.copyButton("copy-watch", "Copy the link to watch", `#/watch/${this.id}/${state.watch}`),
+        others ? el("button", { type: "button", id: "manage", "aria-pressed": String(this.managing),
+          onclick: () => { this.managing = !this.managing; this.draw(); } }, "Change seats") : null,
+        el("button", { type: "button", id: "leave", disabled: this.changing, onclick: () => this.leaveTable() }, "Leave the table")));
+  }
+
+  async changeSeat(body) {
+    let told = null;
+    await this.once(async () => {
+      told = await change(`${this.path}/seats`, { token: this.token, body, signal: this.signal,
+        lost: () => { this.lost = true; this.draw(); } });
+    });
+    return told;
+  }
+
+  async leaveTable() {
+    const { token, state } = this;
+    if (!confirm("Leave the table? A bot plays on in your place, and the seat is not yours any more.")) return;
+    const told = await this.changeSeat({ seat: state.seat, level: "careful", leave: true });
+    const others = this.tokens.filter((one) => one !== token);
+    if (told) location.hash = others.length ? `#/table/${this.id}/${others.join(".")}` : `#/watch/${this.id}/${told.watch}`;
+  }
+
+  /** One change of seats at a time: a second click meanwhile does nothing. */
+  async once(work) {
+    if (this.changing) return;
+    this.changing = true;
+    this.draw();
+    try {
+      await work();
+      this.lost = false;
+    } catch (error) {
+      this.fail(error);
+    }
+    this.changing = false;
+    if (!this.signal.aborted && !this.gone) this.draw();
   }
 
   inviteButtons(index, invite) {
-    const link = `${location.origin}${location.pathname}#/join/${this.id}/${invite}`;
+    const link = `#/join/${this.id}/${invite}`;
     return [
-      el("a", { class: "invite", href: link, target: "_blank", rel: "noopener" }, "Invitation"),
-      el("button", { type: "button", id: `copy-${index}`, onclick: async (event) => {
-        try { await navigator.clipboard.writeText(link); event.target.textContent = "Copied"; }
-        catch { prompt("The link for the other player:", link); }
-      } }, "Copy link"),
-      el("button", { type: "button", id: `bot-${index}`, onclick: async () => {
-        try { await call(`${this.path}/seats`, { token: this.token, body: { seat: index, level: "careful" } }); }
-        catch (error) { this.fault = error.message; this.draw(); }
-      } }, "Give it to a bot"),
+      el("a", { class: "invite", href: `${location.origin}${location.pathname}${link}`, target: "_blank", rel: "noopener" }, "Invitation"),
+      this.copyButton(`copy-${index}`, "Copy link", link),
     ];
+  }
+
+  copyButton(id, text, hash) {
+    const link = `${location.origin}${location.pathname}${hash}`;
+    return el("button", { type: "button", id, onclick: async (event) => {
+      const button = event.target;
+      try { await navigator.clipboard.writeText(link); button.textContent = "Copied"; }
+      catch { prompt("The link for the other person:", link); }
+    } }, text);
   }
 
   /** What lies over the hand while the device goes from one to the next. */
   curtain() {
     const { state } = this;
-    const { name } = state.seats[state.seat];
+    const name = isolate(state.seats[state.seat].name);
     const due = !this.showing && !this.between && !this.sending && state.legal.length > 0;
     return el("div", { class: "curtain", role: "group", "aria-label": "The hand is hidden" },
       el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[state.seat] }, () => el("i"))),
@@ -418,6 +526,7 @@ class SeatPage {
 
   hand(names) {
     const { state, model } = this;
+    if (this.watching) return el("section", { class: "hand", "aria-label": "Revealed cards" }, shown(model, names) ?? el("span", { class: "note" }, "All choose a card."));
     if (this.covered && !state.over) {
       const open = this.showing || state.phase !== "card" || model.shown.some((one) => !one.placed);
       return el("section", { class: "hand", "aria-label": "The hand is hidden" }, this.curtain(), open ? shown(model, names) : null);
@@ -426,7 +535,7 @@ class SeatPage {
     const placing = this.showing || state.phase !== "card";
     // A card chosen and not yet revealed stays visible apart; others' cards never come here.
     const held = state.picked !== null ? [...state.hand, state.picked].sort((a, b) => a - b) : state.hand;
-    const whose = this.shared ? `${state.seats[state.seat].name}'s hand` : "Your hand";
+    const whose = this.shared ? `${isolate(state.seats[state.seat].name)}'s hand` : "Your hand";
     return el("section", { class: "hand", "aria-label": whose },
       el("div", {}, el("h2", {}, can ? `${whose}: choose a card (keys 1–4)` : whose),
         el("div", { class: "held" }, held.map((number) => {
@@ -451,7 +560,7 @@ class SeatPage {
 
   coach() {
     const { state } = this;
-    if (!state.coach || this.covered || (state.over && !this.showing)) return null;
+    if (!state.coach || this.covered || this.watching || (state.over && !this.showing)) return null;
     const told = this.advice?.turn === state.turn && this.canChoose ? this.advice : null;
     return el("section", { class: "coach panel", "aria-label": "Coach" },
       el("div", { class: "bar" }, el("button", { type: "button", id: "coach", "aria-expanded": String(this.coachOpen),
