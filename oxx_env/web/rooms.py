@@ -337,7 +337,7 @@ class Room:
         seat = self.seats[index]
         became = f"was given to {seat.name}"
         if seat.free:
-            became = "was freed; who made the table has a new invitation to it"
+            became = "was freed; the host has a new invitation to it"
         return Refused(410, f"your seat {became}; you may watch", more={"watch": self.watch})
 
     def _word(self, what: str) -> str:
@@ -357,7 +357,7 @@ class Room:
         return self._word(f"invite {index} {self.seats[index].handed}")
 
     def token(self, index: int, handed: int, person: str) -> str:
-        """What holds a seat for a person's browser: who asks again is told the same."""
+        """What holds a seat for a person's browser, the same each time it is asked for."""
         return self._word(f"token {index} {handed} {person}")
 
     def known(self, person: str) -> str:
@@ -443,16 +443,15 @@ class Room:
         if index != viewer and leave:
             raise Refused(422, "leave: should be true for your own seat alone")
         if not self.may_change(viewer, index):
-            raise Refused(403, f"{self.seats[index].name} has this seat; who made the table may "
-                          f"change that, others when a person has been away for {GONE / 60:.0f} "
-                          "minutes")  # fmt: skip
+            told = f"{self.seats[index].name} has this seat; the host may change that, others once"
+            raise Refused(403, f"{told} a person has been away for {GONE / 60:.0f} minutes")
 
     def may_change(self, viewer: int, index: int) -> bool:
         gone = self.seats[index].kind == "human" and self._unseen_s(index) >= GONE
         return viewer == index or self.is_host(viewer) or gone
 
     def is_host(self, seat: int) -> bool:
-        """Sits there who made the table? If nobody does so any more, the first person does."""
+        """Does the person who made the table sit there? If none such is left, the first person."""
         people = [i for i, one in enumerate(self.seats) if one.token]
         return seat in ([i for i in people if self.seats[i].here] or people[:1])
 
