@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from oxx_env.cards import COLORS, LETTERS, MOST_LETTERS, letters
 from oxx_env.rules import FIRST_ROW, deck_cards
-from oxx_env.texts import fold, packed, width
+from oxx_env.texts import fold, packed, printable, width
 from oxx_env.views import View
 
 DIRECTION = {
@@ -465,7 +465,7 @@ def svg(
              has to decide
     row      the row to mark; None: those that the seat may choose now
     """
-    described = escape(text(view, color=False, names=names))
+    described = escape(printable(text(view, color=False, names=names)))
     lines = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {WIDTH} {HEIGHT}" '
         f'width="{WIDTH}" height="{HEIGHT}" role="img" '
@@ -512,7 +512,7 @@ def _svg_shape(shape: _Shape) -> str:
     return (
         f'<text x="{_n(shape.x)}" y="{_n(shape.y)}" font-size="{_n(shape.size)}" '
         f'fill="{shape.fill}" text-anchor="{shape.anchor}" dominant-baseline="central"{weight}>'
-        f"{escape(shape.words)}</text>"
+        f"{escape(printable(shape.words))}</text>"
     )
 
 

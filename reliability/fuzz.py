@@ -69,6 +69,7 @@ JUNK: st.SearchStrategy[Any] = st.sampled_from(
         "base",
         "../..",
         "\x00",
+        "\x1b]0;x\x07\u202e",
         "\ud800",
         -1,
         0,
@@ -256,7 +257,18 @@ def short(error: BaseException, limit: int = 3000) -> None:
 # ---- decks
 
 
-@target(lambda: spoiled(*(cards.to_csv(cards.load_deck(n)).encode() for n in cards.DECK_NAMES)))
+def _decks() -> st.SearchStrategy[bytes]:
+    sound = [cards.to_csv(cards.load_deck(name)) for name in cards.DECK_NAMES]
+    german = (
+        sound[0]
+        .replace(",", ";")
+        .replace(";".join(cards.HEADER), "Nummer;Blau;Gelb;Grün;Rot;Schwarz;Weiß")
+    )
+    others = [german.encode("cp1252"), german.replace(";", "\t").encode("utf-16")]
+    return spoiled(*(text.encode() for text in sound), *others)
+
+
+@target(_decks)
 def deck(data: bytes) -> str:
     path = file_of(data, "deck.csv")
     try:
@@ -946,6 +958,8 @@ def command_line(argv: list[str]) -> str:
     told = out.buffer.getvalue() + err.buffer.getvalue()  # type: ignore[attr-defined]
     assert code in (0, 1, 2), f"exit code {code}: {told[-500:]!r}"
     assert b"Traceback" not in told, told[-2000:]
+    obeyed = {mark for mark in told.decode("utf-8") if ord(mark) < 32 or 127 <= ord(mark) < 160}
+    assert obeyed <= {"\n", "\t"}, f"a terminal obeys {obeyed}: {told[:300]!r}"
     assert code == 0 or told.strip(), "no message"
     return ACCEPTED if code == 0 else REFUSED
 

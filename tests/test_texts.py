@@ -9,11 +9,12 @@ import sys
 from io import StringIO
 from pathlib import Path
 from typing import Any
+from xml.dom import minidom
 
 import numpy as np
 import pytest
 
-from oxx_env import cards, cli, insight, notation, records, texts
+from oxx_env import cards, cli, insight, notation, records, render, texts
 from oxx_env.files import open_regular, read_arrays, read_json, read_text
 from oxx_env.table import Table
 
@@ -241,3 +242,11 @@ def test_a_long_wrong_position_is_shown_around_its_place(tmp_path: Path, capsys:
     (tmp_path / "a.txt").write_text("{" + "x" * 1_000_000)
     assert cli.main(["advise", str(tmp_path / "a.txt")]) == 2
     assert len(capsys.readouterr().err) < 2500
+
+
+def test_a_picture_of_a_table_with_hostile_names_is_well_formed() -> None:
+    table = Table(players=2)
+    table.deal(seed=1)
+    drawn = render.svg(table.view(0), names=[HOSTILE + "<&", "\x00b"])
+    assert minidom.parseString(drawn).documentElement.tagName == "svg"
+    assert not unprintable(drawn)
