@@ -46,10 +46,11 @@ not remembered count as unseen; if the points are told, at least those are right
 
 from __future__ import annotations
 
+import copy
 import difflib
 import json
 import re
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, NoReturn
 
@@ -786,14 +787,17 @@ def _word(name: str) -> str:
     return name if re.fullmatch(r'[^\s|",;]+', name) else json.dumps(name, ensure_ascii=False)
 
 
-def from_text(text: str, deck: cards.DeckSpec | None = None) -> View:
+def from_text(
+    text: str, deck: cards.DeckSpec | None = None, otherwise: Mapping[str, Any] | None = None
+) -> View:
     """The view that a position text describes. Raises PositionError with the place marked.
 
-    `deck` (name, path or head counts [110, 6]) is used instead of the one that the text names.
+    `deck` (name, path or head counts [110, 6]) is used instead of the one that the text names;
+    `otherwise` holds values, as in the JSON, of what the text does not tell.
     """
     if not isinstance(text, str):
         raise TypeError(f"a position is a text, not {type(text).__name__}")
-    parser = _Parser(text)
+    parser = _Parser(text, otherwise or {})
     data = parser.data
     try:
         if deck is not None:
@@ -889,9 +893,9 @@ def _rows_of(words: list[_Token]) -> list[list[_Token]]:
 class _Parser:
     """Position text -> the JSON form, and where in the text each of its values stands."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, otherwise: Mapping[str, Any]) -> None:
         self.text = text
-        self.data: dict[str, Any] = {"rules": "base", "seat": 0}
+        self.data: dict[str, Any] = {"rules": "base", "seat": 0, **copy.deepcopy(dict(otherwise))}
         self._spans: dict[Path, tuple[int, int]] = {}
         self._told: set[str] = set()
         parts: list[tuple[_Token, list[_Token]]] = []

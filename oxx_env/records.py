@@ -12,6 +12,7 @@ allow, naming game, round and clause of `docs/rules.md`.
 
 from __future__ import annotations
 
+import copy
 import functools
 import json
 import os
@@ -59,8 +60,9 @@ from oxx_env.rules import (
     tick,
 )
 from oxx_env.sound import MAX_GAMES
-from oxx_env.table import MAX_SEED, Table, ranks
+from oxx_env.table import ALL_SEATS, MAX_SEED, Start, Table, ranks
 from oxx_env.texts import short
+from oxx_env.views import hide_piles
 
 FORMAT = "oxx-game/1"
 FULL_ROW = 5  # cards of a row before the sixth (R7)
@@ -321,6 +323,36 @@ def replay(record: dict[str, Any], game: int = 1) -> Replay:
     if told.winners != winners:
         check.fail("end", clause, f"winners {short(told.winners)}; the best points have {winners}")
     return Replay(record, follower.ended_by, decisions)
+
+
+def start_at(record: dict[str, Any], rounds: int) -> Start:
+    """Where a table starts (`Table.start`) to go on from a record after so many finished rounds.
+
+    All hands are as recorded; draw piles and box, which nobody has seen, are left blank but for the
+    cards that were put under a pile (`positive`). 0 rounds: the deal. Raises RecordError for a bad
+    record, ValueError for a number of rounds after which its game does not go on.
+    """
+    replay(record)
+    told = record["rounds"]
+    if not is_int(rounds) or not 0 <= rounds < len(told):
+        raise ValueError(
+            f"round {short(rounds)}: should be 0 (the deal) to {len(told) - 1}, the rounds of the "
+            "record that are finished at the start"
+        )
+    decks = kernel_deck(tuple(map(tuple, record["deck"]["cards"])))
+    follower = Follower(1, record["rules"], record["players"], decks)
+    follower.deal(record["draw_piles"], record["rows"])
+    for number, one in enumerate(told[:rounds], start=1):
+        follower.play(one["cards"], f"round {number}", [])
+        for placement in one["placements"]:
+            follower.put(placement, f"round {number}", [])
+        follower.end_round(f"round {number}")
+    games, match = follower.games, record["match"]
+    game = games[0]
+    game["match_game"], game["match_games"] = match["game"], match["of"]
+    game["match_points"][: record["players"]] = match["points_before"]
+    hide_piles(games)
+    return Start(games, decks, ALL_SEATS, record["deck"]["name"], copy.deepcopy(told[:rounds]))
 
 
 class Matches:

@@ -83,7 +83,8 @@ def _parallel(
             actions[agent] = choose(told["action_mask"], step)
         observations, rewards, *_, infos = env.step(actions)
         teller.tell([round(value, 9) for value in rewards.values()])
-    teller.tell(infos)
+    results = ("scores", "ranks", "winners")
+    teller.tell({agent: {key: info[key] for key in results} for agent, info in infos.items()})
     teller.tell(env.records())
     teller.games += of
 

@@ -7,14 +7,16 @@ and walks through them again when somebody asks.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env import cards, engine
+from oxx_env import cards, engine, sound
 from oxx_env.jit import kernel
 from oxx_env.rules import (
     ACTIONS,
@@ -44,11 +46,12 @@ from oxx_env.rules import (
     tick,
 )
 from oxx_env.sound import MAX_GAMES
-from oxx_env.views import View, clone
+from oxx_env.views import View, clone, complete
 
 MAX_SEED = 2**64 - 2
 Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 
+ALL_SEATS = -1
 Mark = tuple[bytes, int]  # the record's bytes, how much of its course was noted
 
 
@@ -134,9 +137,7 @@ class Table:
         if (draw_piles is None) != (rows is None):
             raise ValueError("a deal set by hand needs both draw_piles and rows")
         by_hand = draw_piles is not None and rows is not None
-        if seed is None:
-            seed = int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
-        seed = check_seed(seed)
+        seed = check_seed(_drawn_seed() if seed is None else seed)
         decks = self._fixed_deck
         name = cards.deck_name(self.deck_spec)
         if deck is not None or decks is None:
@@ -167,6 +168,43 @@ class Table:
         draw_piles, rows = deals(1)
         self.deal(draw_piles=draw_piles, rows=rows)
         self._deals = deals
+
+    def start(self, start: Start, seed: int | None = None) -> None:
+        """Start a match in mid-game: what is hidden is dealt by the seed (None draws one).
+
+        Deck, games of the match and points before are the start's. Where nobody has a choice the
+        game runs on to the next decision. Its first game has no record. Raises ValueError, and
+        nothing has happened, for a start that is none for this table.
+        """
+        seed = check_seed(_drawn_seed() if seed is None else seed)
+        game = start.games[0]
+        if int(game["players"]) != self.players:
+            raise ValueError(f"{game['players']} players told; the table has {self.players}")
+        if RULE_SETS[game["rules"]] != self.rules:
+            told = RULE_SETS[game["rules"]]
+            raise ValueError(f"rule set {told!r} told; the table plays {self.rules!r}")
+        if game["phase"] == OVER:
+            raise ValueError("the game told is over: there is nothing to play")
+        own = start.seat
+        if own != ALL_SEATS and game["picks"][own] and game["hand_sizes"][own] > 1:
+            raise ValueError(
+                f"seat {own} has picked a card and it is not told which one: "
+                "tell the position before that"
+            )
+        games = complete(start.games, start.decks, start.seat, seed)
+        if game["phase"] != CARD_PHASE or not games["picks"][0, : self.players].all():
+            sound.check_games(games, start.decks)  # it is for games in which somebody decides
+        course = Course(clone(games), start.decks, start.deck, {}, start)
+        _advance(games, start.decks)
+        if _match_over(games):
+            raise ValueError("nobody decides anything any more before the match is over")
+        self.games, self.decks, self.deck = games, start.decks, start.deck
+        self._deals, self._course = None, course
+
+    def clear(self) -> None:
+        """No match is dealt any more."""
+        self.games = np.zeros(1, GAME)
+        self._begin({})
 
     def _begin(self, by_hand: dict[int, dict[str, Any]]) -> None:
         """A new course from where the table stands; views of the old match keep the old one."""
@@ -273,11 +311,46 @@ class Table:
         return self._course.history(decisions)
 
     def records(self, match_id: str | None = None) -> list[dict[str, Any]]:
-        """The finished games of the match as records (`oxx-game/1`)."""
+        """The finished games of the match as records (`oxx-game/1`).
+
+        Raises ValueError if one of them started in mid-game: a record tells a game from its deal.
+        """
+        if self.walk().unrecorded:
+            raise ValueError(
+                "the first game of this match started in mid-game: it has no record, which would "
+                "tell it from its deal on; history() tells its rounds"
+            )
         return [
             {**record, "match": {**record["match"], "id": match_id}}
             for record in self.walk().records
         ]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a match may start in mid-game.
+
+    games    GAME [1] as a view holds it: hidden cards are blank
+    decks    DECK [1], the deck called `deck`
+    seat     whose hand lies open in it; ALL_SEATS: all of them
+    earlier  rounds of the game so far, as in a record; None: not told
+    """
+
+    games: NDArray[np.void]
+    decks: NDArray[np.void]
+    seat: int
+    deck: str
+    earlier: list[dict[str, Any]] | None
+
+    @classmethod
+    def at(cls, view: View) -> Start:
+        """At what a seat sees."""
+        game = view.game
+        fresh = game["phase"] == CARD_PHASE and game["round"] == 0
+        earlier = view.history()
+        return cls(
+            view.games, view.decks, view.seat, view.deck, earlier if earlier or fresh else None
+        )
 
 
 class Course:
@@ -295,7 +368,9 @@ class Course:
         decks: NDArray[np.void],
         deck: str,
         by_hand: dict[int, dict[str, Any]],
+        start: Start | None = None,
     ) -> None:
+        self._start = start
         self.noted: list[tuple[int, bytes]] = []
         self._read = 0  # of those noted, how many are among the decisions
         self._decisions: list[tuple[int, int]] = []
@@ -334,7 +409,7 @@ class Course:
         return walk.rounds()
 
     def _new_walk(self) -> Walk:
-        return Walk(clone(self._games), self._decks, self._deck, self.by_hand)
+        return Walk(clone(self._games), self._decks, self._deck, self.by_hand, self._start)
 
 
 class Walk:
@@ -346,15 +421,30 @@ class Walk:
         decks: NDArray[np.void],
         deck: str,
         by_hand: dict[int, dict[str, Any]],
+        start: Start | None = None,
     ) -> None:
         self.games, self.decks, self.deck = games, decks, deck
         self._by_hand = by_hand
         self.records: list[dict[str, Any]] = []  # finished games
+        self.unrecorded = False  # is a game finished that started in mid-game?
         self._followed = 0
+        self._rounds: list[dict[str, Any]] = []
         self._begin()
+        self._middle, self._told = start is not None, True
+        if start is not None:
+            self._told = start.earlier is not None
+            # Untold rounds still need one to put the placements of the running one into.
+            earlier = start.earlier
+            if earlier is None:
+                earlier = [{"cards": [], "placements": []}]
+            self._rounds = copy.deepcopy(earlier)
+            self._run()
 
     def rounds(self) -> list[dict[str, Any]]:
-        """Rounds of the running (or last) game, as in the record."""
+        """Rounds of the running (or last) game, as in the record; none where the first of them
+        are not known."""
+        if not self._told:
+            return []
         return [
             {
                 "cards": list(r["cards"]),
@@ -386,6 +476,7 @@ class Walk:
                     cards_of = [n for pile in deal["draw_piles"] for n in pile], deal["rows"]
                     _lay_out(self.games, self.decks, cards_of)
                 self._begin()
+                self._middle, self._told = False, True
             return what
         if game["phase"] == CARD_PHASE:
             picks = game["picks"][: int(game["players"])].tolist()
@@ -395,7 +486,9 @@ class Walk:
             return what
         what = self._placing(lambda: _tick(self.games, self.decks))
         if what == ROUND_ENDED and game["phase"] == OVER:
-            self.records.append(self._record())
+            self.unrecorded |= self._middle
+            if not self._middle:
+                self.records.append(self._record())
         return what
 
     def _placing(self, happen: Callable[[], Any]) -> int:
@@ -418,7 +511,7 @@ class Walk:
     def _begin(self) -> None:
         """Note the deal of the game that starts now."""
         game = self.games[0]
-        self._rounds: list[dict[str, Any]] = []
+        self._rounds = []
         self.deal = self._by_hand.get(int(game["match_game"]), {})
         if game["seed"] != NO_SEED:
             laid_out = clone(self.games)
@@ -473,6 +566,10 @@ def _deal_of(game: np.void) -> dict[str, Any]:
     players = int(game["players"])
     piles = game["piles"][: players * int(CARDS_DEALT[players])].reshape(players, -1)
     return {"draw_piles": piles.tolist(), "rows": game["rows"][:, 0].tolist()}
+
+
+def _drawn_seed() -> int:
+    return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
 def ranks(points: NDArray[np.integer[Any]], rules: str) -> list[int]:

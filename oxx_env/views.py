@@ -1,7 +1,7 @@
 """What one seat knows: a view is a game record with every hidden card blanked.
 
 Bots and observations get a view, never the record itself. Two games that differ only in what a seat
-cannot know give that seat the same view, byte for byte (`tests/test_hidden.py`). `determinise` goes
+cannot know give that seat the same view, byte for byte (`tests/test_hidden.py`). `deal_hidden` goes
 the other way: it fills the blanks with one of the equally likely deals.
 """
 
@@ -28,16 +28,19 @@ from oxx_env.rules import (
     ROW_PHASE,
     ROWS,
     RULE_SETS,
-    bits_of,
     decides,
     deck_cards,
     draw,
+    is_deadlocked,
+    is_positive,
     is_seen,
     legal_actions,
     pile_cell,
 )
 
 PHASES = ("card", "row", "over")
+TO_THE_END = 1 << 20  # rounds: longer than any game
+MOST_DEALS = 10_000  # tries to deal hidden cards of which one fits a row
 
 
 @kernel
@@ -67,35 +70,72 @@ def hide(game, seat):
                 known += 1
 
 
-@kernel
-def determinise(game, seat):
-    """Fill the blanks of a view with unseen cards, all deals equally likely, by the game's stream.
+# --- dealing what is hidden ---------------------------------------------------------------------
 
-    Cards seen by all, the own hand and known hand cards stay; the rest is dealt over the other
-    hands, the draw piles and (what is left) the box.
+
+@kernel
+def hide_piles(games):
+    """Blank, in place, what nobody has seen of the draw piles; all hands stay open."""
+    game = games[0]
+    for seat in range(np.int64(game["players"])):
+        for position in range(np.int64(game["pile_sizes"][seat])):
+            cell = pile_cell(game, seat, position)
+            if not is_seen(game, np.int64(game["piles"][cell])):
+                game["piles"][cell] = NO_CARD
+
+
+@kernel
+def list_unseen(view, unseen):
+    """The numbers hidden from a view's seat into `unseen` uint8 [NUMBERS]. Returns how many.
+
+    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the hands that
+    lie open in the view.
     """
-    left0 = game["seen"][0]
-    left1 = game["seen"][1]
-    for slot in range(np.int64(game["hand_sizes"][seat])):
-        bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))
-        left0 |= bit0
-        left1 |= bit1
-    # The free cells of `taken` hold the unseen numbers meanwhile; there is room: both together are
-    # at most all cards but the five in the rows.
-    first = np.int64(game["taken_count"])
-    count = first
+    low, high = view["seen"][0], view["seen"][1]
+    for seat in range(np.int64(view["players"])):
+        for slot in range(np.int64(view["hand_sizes"][seat])):
+            number = np.int64(view["hands"][seat, slot])
+            bit = np.uint64(1) << np.uint64(number & 63)
+            if number < 64:
+                low |= bit  # a blank sets bit 0, which is no card
+            else:
+                high |= bit
+    count = 0
     for number in range(1, NUMBERS + 1):
-        word = left0 if number < 64 else left1
-        game["taken"][count] = number
-        count += np.int64((~word >> np.uint64(number & 63)) & np.uint64(1))
-    last = count
+        word = low if number < 64 else high
+        if (word >> np.uint64(number & 63)) & np.uint64(1) == np.uint64(0):
+            unseen[count] = number
+            count += 1
+    return count
+
+
+@kernel
+def _deal_one(game, unseen, count):
+    """Draw one of the first `count` unseen numbers; it is at `unseen[count - 1]` afterwards."""
+    index = draw(game, count)
+    number = unseen[index]
+    unseen[index] = unseen[count - 1]
+    unseen[count - 1] = number
+    return number
+
+
+@kernel
+def deal_hidden(game, seat, rounds, unseen, count):
+    """Fill the blanks of a view by the game's stream, as far as the next `rounds` rounds need them.
+
+    All deals are equally likely. Cards that nobody can draw within the horizon stay blank; in
+    `positive` every card is dealt, since all of them count (V2d, V2f). `seat`'s hand is open; -1:
+    all are.
+    `unseen` holds the `count` hidden numbers in any order and is shuffled in place, any order being
+    a fair start for the next deal.
+    """
     for other in range(np.int64(game["players"])):
+        size = np.int64(game["hand_sizes"][other])
         if other != seat:
-            size = np.int64(game["hand_sizes"][other])
             for slot in range(size):
                 if game["hands"][other, slot] == NO_CARD:
+                    game["hands"][other, slot] = _deal_one(game, unseen, count)
                     count -= 1
-                    game["hands"][other, slot] = _deal_one(game, first, count)
             for slot in range(1, size):  # ascending again
                 number = game["hands"][other, slot]
                 place = slot
@@ -103,22 +143,59 @@ def determinise(game, seat):
                     game["hands"][other, place] = game["hands"][other, place - 1]
                     place -= 1
                 game["hands"][other, place] = number
-        for position in range(np.int64(game["pile_sizes"][other])):
+        needed = np.int64(game["pile_sizes"][other])
+        if not is_positive(game):
+            hands = max(0, rounds - size + HAND_SIZE) // HAND_SIZE
+            needed = min(needed, hands * HAND_SIZE)
+        for position in range(needed):
             cell = pile_cell(game, other, position)
             if game["piles"][cell] == NO_CARD:
+                game["piles"][cell] = _deal_one(game, unseen, count)
                 count -= 1
-                game["piles"][cell] = _deal_one(game, first, count)
-    for index in range(first, last + 1):
-        game["taken"][index] = NO_CARD
 
 
 @kernel
-def _deal_one(game, first, last):
-    """Draw one of the unseen numbers in the cells `first` to `last`; the last takes its place."""
-    index = first + draw(game, last - first + 1)
-    number = game["taken"][index]
-    game["taken"][index] = game["taken"][last]
-    return number
+def _deal_hidden(games, seat, rounds, unseen, count):
+    deal_hidden(games[0], seat, rounds, unseen, count)
+
+
+@kernel
+def _complete(games, decks, seat, unseen):
+    """All that is blank in the first of GAME [2] is dealt, into the second one. Was it possible?
+
+    In `positive` some card must fit a row before a round: else the game would be over (V2f).
+    """
+    count = list_unseen(games[0], unseen)
+    for _ in range(MOST_DEALS):
+        games[1] = games[0]
+        game = games[1]
+        deal_hidden(game, seat, TO_THE_END, unseen, count)
+        games[0]["rng"] = game["rng"]
+        if game["phase"] != CARD_PHASE:
+            return True
+        for other in range(np.int64(game["players"])):
+            forced = game["hand_sizes"][other] == 1
+            game["picks"][other] = game["hands"][other, 0] if forced else NO_CARD
+        if not is_positive(game) or not is_deadlocked(game, decks[0]):
+            return True
+    return False
+
+
+def complete(
+    games: NDArray[np.void], decks: NDArray[np.void], seat: int, seed: int
+) -> NDArray[np.void]:
+    """A full game, GAME [1], of which a view shows `games` [1]: what is blank is dealt by the seed.
+
+    `seat` is whose hand lies open (-1: all do). Raises ValueError if no card that may be dealt fits
+    a row where one must.
+    """
+    both = np.concatenate([games, games])
+    both["rng"] = seed
+    if not _complete(both, decks, seat, np.empty(NUMBERS, np.uint8)):
+        raise ValueError(
+            "no card in any hand or draw pile fits a row: the game would be over (V2f)"
+        )
+    return both[1:].copy()
 
 
 @kernel

@@ -123,6 +123,8 @@ def test_wrong_use_is_told_and_changes_nothing() -> None:
         envs.step(np.zeros(3, int))
     with pytest.raises(ValueError, match="reset_mask"):
         envs.reset(options={"reset_mask": np.array([True, False])})
+    with pytest.raises(ValueError, match="position: a batch deals all its games by seed"):
+        envs.reset(options={"position": "2p | rows 1 2 3 4 5 | hand 6 7 8 9"})
     np.testing.assert_array_equal(obs, BaronOxxVectorEnv(2).reset(seed=1, options={"x": 1})[0])
     terminating = BaronOxxVectorEnv(2, illegal_action="terminate")
     terminating.reset(seed=1)

@@ -22,100 +22,22 @@ from oxx_env.jit import kernel, kernel_allocating
 from oxx_env.rules import (
     ACTIONS,
     GAME,
-    HAND_SIZE,
-    NO_CARD,
     NUMBERS,
     PASS,
     act,
-    draw,
     is_positive,
-    is_seen,
     legal_actions,
     next_random,
-    pile_cell,
 )
-from oxx_env.views import View, hide
+from oxx_env.views import TO_THE_END, View, deal_hidden, hide, hide_piles, list_unseen
 
 HORIZON = 4  # rounds a play-out lasts, the running one included; see docs/experiments.md
-TO_THE_END = 1 << 20  # rounds: longer than any game
 MAX_DETERMINISATIONS = 10_000_000
 MAX_MILLISECONDS = 3_600_000
 
 # What is added up for each action, sums [ACTIONS, TALLIES].
 RELATIVE, LEAD, POINTS, WINS = 0, 1, 2, 3
 TALLIES = 4
-
-
-# --- dealing what is hidden ---------------------------------------------------------------------
-
-
-@kernel
-def list_unseen(view, unseen):
-    """The numbers hidden from a view's seat into `unseen` uint8 [NUMBERS]. Returns how many.
-
-    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the hands that
-    lie open in the view.
-    """
-    low, high = view["seen"][0], view["seen"][1]
-    for seat in range(np.int64(view["players"])):
-        for slot in range(np.int64(view["hand_sizes"][seat])):
-            number = np.int64(view["hands"][seat, slot])
-            bit = np.uint64(1) << np.uint64(number & 63)
-            if number < 64:
-                low |= bit  # a blank sets bit 0, which is no card
-            else:
-                high |= bit
-    count = 0
-    for number in range(1, NUMBERS + 1):
-        word = low if number < 64 else high
-        if (word >> np.uint64(number & 63)) & np.uint64(1) == np.uint64(0):
-            unseen[count] = number
-            count += 1
-    return count
-
-
-@kernel
-def _deal_one(game, unseen, count):
-    """Draw one of the first `count` unseen numbers; it is at `unseen[count - 1]` afterwards."""
-    index = draw(game, count)
-    number = unseen[index]
-    unseen[index] = unseen[count - 1]
-    unseen[count - 1] = number
-    return number
-
-
-@kernel
-def deal_hidden(game, seat, rounds, unseen, count):
-    """Fill the blanks of a view by the game's stream, as far as the next `rounds` rounds need them.
-
-    Like `views.determinise`, all deals equally likely, but without the cards that nobody can draw
-    within the horizon; in `positive` every card is dealt, since all of them count (V2d, V2f).
-    `unseen` holds the `count` hidden numbers in any order and is shuffled in place, any order being
-    a fair start for the next deal.
-    """
-    for other in range(np.int64(game["players"])):
-        size = np.int64(game["hand_sizes"][other])
-        if other != seat:
-            for slot in range(size):
-                if game["hands"][other, slot] == NO_CARD:
-                    game["hands"][other, slot] = _deal_one(game, unseen, count)
-                    count -= 1
-            for slot in range(1, size):  # ascending again
-                number = game["hands"][other, slot]
-                place = slot
-                while place > 0 and game["hands"][other, place - 1] > number:
-                    game["hands"][other, place] = game["hands"][other, place - 1]
-                    place -= 1
-                game["hands"][other, place] = number
-        needed = np.int64(game["pile_sizes"][other])
-        if not is_positive(game):
-            hands = max(0, rounds - size + HAND_SIZE) // HAND_SIZE
-            needed = min(needed, hands * HAND_SIZE)
-        for position in range(needed):
-            cell = pile_cell(game, other, position)
-            if game["piles"][cell] == NO_CARD:
-                game["piles"][cell] = _deal_one(game, unseen, count)
-                count -= 1
 
 
 # --- what an outcome is worth -------------------------------------------------------------------
@@ -250,22 +172,6 @@ def _search(views, decks, seat, n, rounds, on, work, unseen, count, sums):
 @kernel
 def _list_unseen(views, unseen):
     return list_unseen(views[0], unseen)
-
-
-@kernel
-def _deal_hidden(views, seat, rounds, unseen, count):
-    deal_hidden(views[0], seat, rounds, unseen, count)
-
-
-@kernel
-def _hide_piles(games):
-    """Blank, in place, what nobody has seen of the draw piles; all hands stay open."""
-    game = games[0]
-    for seat in range(np.int64(game["players"])):
-        for position in range(np.int64(game["pile_sizes"][seat])):
-            cell = pile_cell(game, seat, position)
-            if not is_seen(game, np.int64(game["piles"][cell])):
-                game["piles"][cell] = NO_CARD
 
 
 # --- the bot ------------------------------------------------------------------------------------
@@ -404,7 +310,7 @@ class Cheat(MonteCarlo):
         if len(legal) == 1:
             return legal[0]
         games = state.copy()
-        _hide_piles(games)
+        hide_piles(games)
         sums, _ = self._sums(games, view, rng, on=False)
         return self._best(legal, sums)
 

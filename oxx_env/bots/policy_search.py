@@ -29,10 +29,7 @@ from numpy.typing import NDArray
 from oxx_env import reflex
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.monte_carlo import (
-    TO_THE_END,
     ActionValue,
-    deal_hidden,
-    list_unseen,
     look,
     parse_budget,
     relative_points,
@@ -59,7 +56,7 @@ from oxx_env.rules import (
     next_random,
     tick,
 )
-from oxx_env.views import View
+from oxx_env.views import TO_THE_END, View, deal_hidden, list_unseen
 
 UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
 PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals

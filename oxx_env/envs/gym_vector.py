@@ -29,6 +29,8 @@ from oxx_env.envs.match import METADATA, action_space, observation_box
 from oxx_env.table import MAX_SEED, check_seed
 from oxx_env.views import View
 
+_NOT_HERE = ("deck", "draw_piles", "rows", "position", "record", "round", "reset_mask")
+
 
 class BaronOxxVectorEnv(
     gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[Any]]
@@ -82,10 +84,17 @@ class BaronOxxVectorEnv(
 
         seed     environment i starts with the deal of seed + i, or of seed[i]; seeds given also
                  decide the deals of later resets without
-        options  are ignored, but `reset_mask` (of Gymnasium's disabled autoreset) is an error
+        options  are ignored, but for those that other environments heed: a deal set by hand, a
+                 start in mid-game and Gymnasium's `reset_mask` are errors
+
+        Raises ValueError for these and for a bad seed.
         """
-        if options and options.get("reset_mask") is not None:
-            raise ValueError("reset_mask: these environments reset themselves in the same step")
+        for option in _NOT_HERE:
+            if options and options.get(option) is not None:
+                raise ValueError(
+                    f"option {option}: a batch deals all its games by seed and resets each as it "
+                    "ends; gymnasium.make gives one environment that starts anywhere"
+                )
         obs = self.batch.reset(self._seeds(seed))
         return obs, self._infos(self.batch.masks())
 

@@ -19,7 +19,7 @@ from oxx_env.envs import kernels
 from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, end_table, step_table
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.table import Mark, Table, check_seed
+from oxx_env.table import Mark, Start, Table, check_seed
 from oxx_env.views import View
 
 ILLEGAL_ACTION = ("raise", "substitute", "terminate")
@@ -87,12 +87,17 @@ class Match:
     def deal(self, seed: int | None, options: dict[str, Any] | None) -> None:
         """Start a match; a seed given also decides all later deals without one.
 
-        The options `deck`, `draw_piles` and `rows` set the deal by hand (see `Table.deal`); others
-        are ignored. Raises ValueError for a bad seed or deal.
+        The options `deck`, `draw_piles` and `rows` set the deal by hand (see `Table.deal`). Or the
+        match starts in mid-game, hidden cards dealt by the seed: `position` is a text or the dict
+        of a view (see `notation`); `record` and `round` are a record and how many of its rounds are
+        finished. Other options are ignored. Raises ValueError, and nothing has happened, for a
+        bad seed, deal or position.
         """
         if options is not None and not isinstance(options, dict):
             raise ValueError(f"options must be a dict or None, not {options!r}")
-        given = {key: (options or {}).get(key) for key in ("deck", "draw_piles", "rows")}
+        told = {key: value for key, value in (options or {}).items() if value is not None}
+        start = self._start(told)
+        given = {key: told.get(key) for key in ("deck", "draw_piles", "rows")}
         for key in ("draw_piles", "rows"):
             if given[key] is not None:
                 given[key] = _numbers(key, given[key])
@@ -103,8 +108,53 @@ class Match:
             if self._deals is None:
                 self._deals = np.random.default_rng(self._deals_seed)
             chosen = int(self._deals.integers(1 << 53))  # exact in every JSON reader
-        self.table.deal(chosen, **given)
+        if start is None:
+            self.table.deal(chosen, **given)
+        else:
+            self.table.start(start, chosen)
         self.seed, self.offenders, self._substitutes = chosen, [], None
+
+    def _start(self, told: dict[str, Any]) -> Start | None:
+        """Where the options say that the match starts; None: at the deal."""
+        kinds = [key for key in ("position", "record", "draw_piles") if key in told]
+        if len(kinds) > 1:
+            raise ValueError(f"options: {kinds[0]} and {kinds[1]} are two starts; choose one")
+        if ("record" in told) != ("round" in told):
+            raise ValueError(
+                "options: record and round belong together; round is how many rounds of the record "
+                "are finished at the start"
+            )
+        if "record" in told:
+            if "deck" in told:
+                raise ValueError("options: a record has its deck in it; leave deck out")
+            from oxx_env import records
+
+            record = told["record"]
+            if isinstance(record, str | bytes):
+                record = records.parse_record(record)
+            rounds = whole(told["round"])
+            return records.start_at(record, told["round"] if rounds is None else rounds)
+        if "position" not in told:
+            return None
+        from oxx_env import notation
+
+        position, deck = told["position"], told.get("deck")
+        otherwise: dict[str, Any] = {
+            "rules": self.table.rules,
+            "match": {"game": 1, "of": self.table.games_per_match},
+        }
+        if deck is None and not callable(self.table.deck_spec):
+            heads = cards.load_deck(self.table.deck_spec).tolist()
+            otherwise["deck"] = {"name": cards.deck_name(self.table.deck_spec), "cards": heads}
+        if isinstance(position, str):
+            return Start.at(notation.from_text(position, deck, otherwise))
+        if not isinstance(position, dict):
+            raise ValueError(f"options: position must be a text or a view's dict, not {position!r}")
+        position = {**otherwise, **{k: v for k, v in position.items() if v is not None}}
+        if deck is not None:
+            heads = cards.load_deck(deck).tolist()
+            position["deck"] = {"name": cards.deck_name(deck), "cards": heads}
+        return Start.at(notation.view_from_dict(position))
 
     def check_dealt(self, what: str) -> None:
         """Raises ResetNeeded before the first deal."""

@@ -127,8 +127,9 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
     ) -> tuple[dict[str, Observation], dict[str, dict[str, Any]]]:
         """Start a match; a seed given also decides the matches of later resets without one.
 
-        The options `deck`, `draw_piles` and `rows` set the deal by hand, see `Table.deal`; unknown
-        ones are ignored. Raises ValueError for a deal that is none.
+        The options `deck`, `draw_piles` and `rows` set the deal by hand; `position`, or `record`
+        and `round`, start in mid-game (see `Match.deal`); unknown ones are ignored. Raises
+        ValueError for a deal or position that is none.
         """
         self.match.deal(seed, options)
         self.agents = self.possible_agents[:]

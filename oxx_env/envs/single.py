@@ -68,6 +68,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
         self.observation_space = observation_box()
         self.action_space = action_space()
         self._masks = np.empty((players, ACTIONS), np.int8)
+        self._owed = 0.0  # reward of what happened between the start and its first decision
         self._drawn: dict[int, Any] = {}  # of bots asked in this step, their generators' states
         self._rewards = np.empty(players)
 
@@ -76,17 +77,24 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
     ) -> tuple[NDArray[np.float32], dict[str, Any]]:
         """Start a match; a seed given also decides the matches of later resets without one.
 
-        For the options see the parallel environment's `reset`. Returns observation and info.
+        For the options see the parallel environment's `reset`. From a start in mid-game the bots
+        play on until the learner decides; what it gets for that comes with its first step. Returns
+        observation and info. Raises ValueError for a start from which it never decides.
         """
         super().reset(seed=seed)
         if seed is None:
             seed = int(self.np_random.integers(1 << 53))
         self.match.deal(seed, options)
         self._rngs = {seat: bot_rng(self.match.seed, 0, 0, seat) for seat in self.bots}
-        self._masks = self.match.masks()
+        self._masks, self._owed = self.match.masks(), 0.0
+        while self._masks[self.seat, PASS]:  # not after a deal: everybody has four cards
+            more, over = self._decide(PASS)
+            self._owed += more
+            if over:
+                self.match.table.clear()
+                raise ValueError(f"seat {self.seat} decides nothing any more from this start")
         if self.render_mode == "human":
             self.render()
-        # Everybody has four cards at the start, so the learner decides now.
         observation, mask = self.match.observe(self.seat)
         return observation, {"action_mask": mask}
 
@@ -107,7 +115,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
         legal = number < ACTIONS and self._masks[seat, number]
         if not legal and match.illegal_action == "raise":
             raise match.illegal(seat, number)
-        mark = match.mark()
+        mark, owed = match.mark(), self._owed
         self._drawn = {}
         try:
             if legal:
@@ -126,9 +134,11 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
             info: dict[str, Any] = {"action_mask": mask}
             if over:
                 info |= match.results()[seat]
-            return observation, reward, over, False, info
+            self._owed = 0.0
+            return observation, reward + owed, over, False, info
         except BaseException:
             match.undo(mark)
+            self._owed = owed
             for bot, state in self._drawn.items():
                 self._rngs[bot].bit_generator.state = state
             self._masks = match.masks()
