@@ -31,7 +31,7 @@ with warnings.catch_warnings():
 from oxx_env import cards, cli, records, render
 from oxx_env.commands import serve
 from oxx_env.rules import NO_SEED, RULE_SETS
-from oxx_env.web import coach, house, limits, rooms
+from oxx_env.web import coach, house, keeping, limits, rooms
 from oxx_env.web.app import MAX_BODY, MAX_LINE, make_app
 from oxx_env.web.levels import bot_of, levels
 
@@ -1365,6 +1365,46 @@ def test_new_tables_are_limited_for_each_client(tmp_path):
         assert len(list((tmp_path / "tables").iterdir())) == 3
 
 
+def test_behind_a_proxy_a_client_is_whom_the_trusted_proxy_says(tmp_path):
+    middleware = pytest.importorskip("uvicorn.middleware.proxy_headers")
+    app = make_app(tmp_path, name="table.example.org")
+    trusting = middleware.ProxyHeadersMiddleware(app, trusted_hosts="10.0.0.1")
+
+    async def ask(wrapped, address):
+        transport = httpx.ASGITransport(wrapped, client=(address, 1))
+        async with httpx.AsyncClient(
+            transport=transport, base_url="https://table.example.org"
+        ) as who:
+            headers = {"X-Forwarded-For": "192.0.2.7", "Origin": "https://table.example.org"}
+            body = {"seats": [HUMAN, HUMAN]}
+            made = (await who.post("/api/tables", json=body, headers=headers)).json()
+            told = await who.post(
+                "/api/tables", json=body, headers={"Origin": "https://evil.example"}
+            )
+            assert told.status_code == 403
+        return app.state.house.rooms.get(made["id"]).owner
+
+    assert asyncio.run(ask(trusting, "10.0.0.1")) == "192.0.2.7"
+    assert asyncio.run(ask(trusting, "10.0.0.2")) == "10.0.0.2"  # it is not the proxy
+    assert asyncio.run(ask(app, "10.0.0.1")) == "10.0.0.1"
+    with TestClient(make_app(tmp_path), base_url="http://table.example.org") as client:
+        assert client.get("/api/info").status_code == 421
+
+
+@pytest.mark.parametrize(
+    ("option", "words"),
+    [
+        (["--proxy", "*"], "--proxy *: should be one address"),
+        (["--proxy", "10.0.0.0/8"], "should be one address"),
+        (["--name", "https://x.example/"], "should be a name, such as table.example.org"),
+        (["--keep-mb", "0"], "--keep-mb 0: should be 1 or more"),
+    ],
+)
+def test_odd_options_of_the_server_are_refused(tmp_path, capsys, option, words):
+    assert cli.main(["serve", "--port", "0", "--folder", str(tmp_path), *option]) == 2
+    assert words in capsys.readouterr().err
+
+
 def test_who_waits_for_news_is_one_of_a_limited_number(client, seat, monkeypatch):
     state = settled(seat)
     gate = limits.Gate(limits.Limit("news", at_once=5, own=1, burst=math.inf, per_s=0))
@@ -1379,7 +1419,7 @@ def test_who_waits_for_news_is_one_of_a_limited_number(client, seat, monkeypatch
 
 
 def test_a_full_folder_lets_old_tables_go_and_then_takes_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(rooms, "MAX_KEPT", 4)
+    monkeypatch.setattr(keeping, "MAX_TABLES", 4)
     monkeypatch.setattr(house, "CLEARED", 0.0)
 
     def age(player, days):
@@ -1404,6 +1444,77 @@ def test_a_full_folder_lets_old_tables_go_and_then_takes_no_more(tmp_path, monke
         assert all(player.get().status_code == 200 for player in made)
 
 
+def test_one_client_has_so_many_tables_of_which_old_ones_go(tmp_path, monkeypatch, capsys):
+    monkeypatch.setattr(keeping, "MAX_OWN", 3)
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        player = sit(client, HUMAN, *[GREEDY] * 9)
+        player.play()
+        others = [sit(client, HUMAN, HUMAN) for _ in range(2)]
+        refused = client.post("/api/tables", json={"seats": [HUMAN, HUMAN]})
+        assert (refused.status_code, refused.headers["retry-after"]) == (429, "3600")
+        assert "this address has 3 tables here" in refused.json()["error"]
+        client.app.state.house.rooms.check_room("10.0.0.9")  # another one may make some
+    file = tmp_path / "tables" / f"{player.id}.json"
+    assert file.read_text().startswith(
+        '{"format": "oxx-table/2", "owner": "testclient", "played": true, "over": true, '
+    )
+    two_days_ago = time.time() - 2 * 86400
+    os.utime(file, (two_days_ago, two_days_ago))
+    with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
+        others.append(sit(client, HUMAN, HUMAN))
+        assert not file.exists() and (tmp_path / "games" / f"{player.id}.jsonl").exists()
+        told = capsys.readouterr().err
+        assert "oxx serve: removed 1 tables and the finished games of 0 others" in told
+        assert client.post("/api/tables", json={"seats": [HUMAN, HUMAN]}).status_code == 429
+        for player in others:
+            player.client = client
+            assert player.get().status_code == 200
+
+
+def test_what_goes_from_a_folder_that_is_full_is_the_oldest_and_not_in_use(tmp_path, monkeypatch):
+    now = time.time()
+    for name in ("tables", "games"):
+        (tmp_path / name).mkdir()
+    for name, owner, played, over, days in (
+        ("a", "x", "true", "true", 3),
+        ("b", "y", "false", "false", 2),
+        ("c", "x", "true", "false", 29),
+        ("d", "y", "true", "false", 31),
+        ("e", "x", "true", "true", 0.5),
+        ("f", "x", "false", "false", 0.9),
+    ):
+        head = f'{{"format": "oxx-table/2", "owner": "{owner}", "played": {played}, "over": {over}'
+        for file in (tmp_path / "tables" / f"{name}.json", tmp_path / "games" / f"{name}.jsonl"):
+            file.write_text(head.ljust(1000))
+            os.utime(file, (now - days * 86400,) * 2)
+    (tmp_path / "tables" / "g.json").write_bytes(b"\xff" * 1000)  # nobody's; it stays a month
+
+    def goes(client="z", in_use=()):
+        return [f"{path.parent.name}/{path.stem}" for path in kept.to_go(client, in_use)]
+
+    kept = keeping.Keeping(tmp_path, 10**6)
+    assert (kept.size, len(kept.tables), kept.full, goes()) == (13_000, 7, False, [])
+    assert (kept.owns("x"), kept.owns("y"), kept.owns("")) == (4, 2, 1)
+    monkeypatch.setattr(keeping, "MAX_TABLES", 7)
+    assert kept.full and goes() == ["tables/d"] and goes(in_use={"d"}) == ["tables/a"]
+    monkeypatch.setattr(keeping, "MAX_TABLES", 100)
+    monkeypatch.setattr(keeping, "MAX_OWN", 2)
+    assert goes("x") == ["tables/a"] and goes("y") == ["tables/d"] and goes("z") == []
+    kept.most = 9_000  # down to 8,100: tables first, then games
+    oldest_games = ["games/d", "games/c"]
+    assert kept.full and goes() == ["tables/d", "tables/a", "tables/b", *oldest_games]
+    assert goes(in_use={"c", "b"}) == ["tables/d", "tables/a", "games/d", "games/a", "games/f"]
+    gone = keeping.remove([*kept.to_go("z", ()), tmp_path / "tables" / "none.json"])
+    for path in gone:
+        kept.gone(path)
+    assert kept.size == sum(file.stat().st_size for file in tmp_path.rglob("*.json*")) == 8_000
+    assert not kept.full and goes() == []
+    kept.note("h", keeping.Kept("z", False, False, now, 600), None)
+    kept.note("h", keeping.Kept("z", True, True, now, 700), 50)
+    kept.note("h", keeping.Kept("z", True, True, now, 700), 60)
+    assert kept.size == 8_760 and kept.games["h"] == (now, 60)
+
+
 # --- connections ----------------------------------------------------------------------------------
 
 
@@ -1420,7 +1531,12 @@ def port(tmp_path, monkeypatch):
     monkeypatch.setattr(connections, "MAX_REST", 1 << 20)
     monkeypatch.setattr(app, "BODY_S", 0.3)
     config = uvicorn.Config(
-        make_app(tmp_path), http=connections.Connection, ws="none", port=0, log_level="critical"
+        make_app(tmp_path),
+        http=connections.Connection,
+        ws="none",
+        port=0,
+        log_level="critical",
+        proxy_headers=False,
     )
     server = uvicorn.Server(config)
     thread = threading.Thread(target=server.run)

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import errno
+import ipaddress
+import re
 import socket
 import sys
 from dataclasses import dataclass
@@ -40,6 +42,13 @@ class Run(Command):
     """The address to listen on."""
     folder: str = "oxx-games"
     """Where tables and finished games are kept."""
+    keep_mb: int = 1000
+    """Megabytes that they may take; before it is more, old tables and the oldest games go."""
+    name: str = ""
+    """What browsers call it behind a reverse proxy, such as table.example.org."""
+    proxy: str = ""
+    """The reverse proxy's address, such as 127.0.0.1: it alone is believed when it says, by
+    X-Forwarded-For, whom it asks for. Without it who asks is who is connected."""
     seed: Optional[int] = None  # type: ignore[assignment]
     """For tests and demonstrations only: all deals and bots follow from it, so that anybody who
     knows it knows every hidden card. Without it each deal is secret."""
@@ -52,11 +61,16 @@ class Run(Command):
 
         if not 0 <= self.port <= 65535:
             raise UserError(f"--port {self.port}: should be 0 to 65535")
+        if self.keep_mb < 1:
+            raise UserError(f"--keep-mb {self.keep_mb}: should be 1 or more")
+        proxy, name = self._proxy(), self._public_name()
         listener = self._listen()
         alone = self._alone()
         allow_many()
         self.note("Getting ready (the first time takes some seconds) ...")
-        app = make_app(Path(self.folder), self.seed, self.host, warm=True)
+        app = make_app(
+            Path(self.folder), self.seed, self.host, True, name, self.keep_mb * 1_000_000
+        )
         port = listener.getsockname()[1]
         # Threads wait their turn for the interpreter each time they come back from compiled code or
         # the disk: 5 ms, Python's default, is long where a move is to take a few of them.
@@ -65,7 +79,8 @@ class Run(Command):
             app,
             http=Connection,
             ws="none",
-            proxy_headers=False,  # who asks is who is connected, whatever a header says
+            proxy_headers=bool(proxy),  # else who asks is who is connected, whatever it says
+            forwarded_allow_ips=proxy,
             log_level="error",  # not a line for each broken request that somebody sends
             access_log=False,
             timeout_keep_alive=75,  # people think for longer than the default, 5 s
@@ -92,7 +107,22 @@ class Run(Command):
             Server(config).run(sockets=[listener])
         return OK
 
+    def _proxy(self) -> str:
+        """The address of the reverse proxy as the system tells it."""
+        try:
+            return str(ipaddress.ip_address(self.proxy)) if self.proxy else ""
+        except ValueError:
+            told = "should be one address, such as 127.0.0.1"
+            raise UserError(f"--proxy {self.proxy}: {told}") from None
+
+    def _public_name(self) -> str:
+        if self.name and not re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*", self.name):
+            raise UserError(f"--name {self.name}: should be a name, such as table.example.org")
+        return self.name
+
     def _tell(self, port: int) -> None:
+        if self.name:
+            print(f"It is called {self.name}: a reverse proxy should hand on https://{self.name}/")
         for name in self._names():
             print(f"The table is at http://{name}:{port}/ (Ctrl-C ends)", flush=True)
         if self.host not in LOCAL:

@@ -44,6 +44,7 @@ from oxx_env import cards, records, render, telling
 from oxx_env.rules import RULE_SETS
 from oxx_env.web import coach
 from oxx_env.web.house import House
+from oxx_env.web.keeping import MAX_BYTES
 from oxx_env.web.levels import levels
 from oxx_env.web.limits import client_of
 from oxx_env.web.rooms import (
@@ -80,7 +81,12 @@ HEADERS = {
 
 
 def make_app(
-    folder: Path, seed: int | None = None, host: str = "127.0.0.1", warm: bool = False
+    folder: Path,
+    seed: int | None = None,
+    host: str = "127.0.0.1",
+    warm: bool = False,
+    name: str = "",
+    most: int = MAX_BYTES,
 ) -> Starlette:
     """The server as an ASGI application.
 
@@ -88,8 +94,10 @@ def make_app(
     seed    all deals follow from it, for tests; None: they are secret
     host    the address it will listen on: what it may be called by depends on it
     warm    compile before the first request is answered
+    name    what a reverse proxy before it is called by, if there is one
+    most    bytes of all that is kept
     """
-    house = House(folder, seed)
+    house = House(folder, seed, most)
 
     @contextlib.asynccontextmanager
     async def lifespan(app: Starlette) -> AsyncIterator[None]:
@@ -116,7 +124,7 @@ def make_app(
             Route("/card/{number}-{heads}.svg", card),
             Mount("/", StaticFiles(directory=STATIC, html=True)),
         ],
-        middleware=[Middleware(Guard, host=host)],
+        middleware=[Middleware(Guard, host=host, name=name)],
         exception_handlers={
             Refused: _refused,  # type: ignore[dict-item]
             HTTPException: _http_error,  # type: ignore[dict-item]
@@ -144,10 +152,10 @@ class Guard:
     visitor's browser ask: make tables, or let the coach work.
     """
 
-    def __init__(self, app: ASGIApp, host: str) -> None:
+    def __init__(self, app: ASGIApp, host: str, name: str = "") -> None:
         self.app = app
         self.local = host in ("localhost", "127.0.0.1", "::1")
-        self.names = {*LOCAL, host.lower(), f"[{host.lower()}]"}
+        self.names = {*LOCAL, host.lower(), f"[{host.lower()}]"} | ({name.lower()} - {""})
         if not self.local:
             name = socket.gethostname().lower()
             self.names |= {name, f"{name}.local"}

@@ -44,6 +44,9 @@ class Connection(HttpToolsProtocol):
         super().connection_made(transport)
         peer = transport.get_extra_info("peername")
         self._whose = client_of(peer[0]) if peer else ""
+        # A reverse proxy's connections are those of all its clients.
+        proxies = str(self.config.forwarded_allow_ips).split(",")
+        proxied = self.config.proxy_headers and self._whose in proxies
         self._seen: object = None
         self._looks = 0
         self._next = self.loop.call_later(TICK, self._look)
@@ -54,7 +57,7 @@ class Connection(HttpToolsProtocol):
         self._refusal: tuple[int, str] | None = None
         self._over = False
         _open[self._whose] += 1
-        if _open[self._whose] > OWN:
+        if _open[self._whose] > OWN and not proxied:
             transport.abort()
 
     def connection_lost(self, exc: Exception | None) -> None:

@@ -19,7 +19,7 @@ import numpy as np
 
 from oxx_env import advice, records
 from oxx_env.views import View
-from oxx_env.web import coach
+from oxx_env.web import coach, keeping
 from oxx_env.web.levels import bot_of, levels
 from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate, Queue
 from oxx_env.web.rooms import Key, Refused, Room, Rooms, write
@@ -29,15 +29,17 @@ HASTE = 0.1  # seconds within which several answers of bots are told at once
 QUIET = 0.5  # seconds after which bots' answers are kept
 SLICE = 0.02  # seconds of processor time for a table's bots after which others have their turn
 PIECE = 2  # decisions of a review after which they have it, some 0.1 s
-CLEARED = 600.0  # seconds until a full folder is searched again for old tables
+CLEARED = 600.0  # seconds until a full folder is looked through again for what may go
 MAX_JUDGED = 20_000  # decisions whose judgements are kept in memory, some 1 KB each
 
 
 class House:
     """All rooms of a folder, played."""
 
-    def __init__(self, folder: Path, seed: int | None = None) -> None:
-        self.rooms = Rooms(folder, seed)
+    def __init__(
+        self, folder: Path, seed: int | None = None, most: int = keeping.MAX_BYTES
+    ) -> None:
+        self.rooms = Rooms(folder, seed, most)
         cores = os.cpu_count() or 1
         # Two are enough to keep the cores busy: whoever comes waits for fewer pieces under way.
         self.thinkers = Queue(max(2, cores), "bot")
@@ -76,9 +78,12 @@ class House:
         """A new room and its tokens, as `Rooms.new` has them. Raises Refused."""
         with self.tables.work(client):
             now = asyncio.get_running_loop().time()
-            if self.rooms.full and now - self._cleared >= CLEARED:
-                self._cleared = now
-                await asyncio.to_thread(self.rooms.clear_out, set(self.rooms.rooms))
+            own = self.rooms.keeping.owns(client) >= keeping.MAX_OWN
+            if own or (self.rooms.keeping.full and now - self._cleared >= CLEARED):
+                self._cleared = self._cleared if own else now
+                self.tables.pay(client, 1)  # to look through the folder takes a while
+                goes = self.rooms.keeping.to_go(client, self.rooms.in_use())
+                self.rooms.gone(await asyncio.to_thread(keeping.remove, goes))
             room, tokens = self.rooms.new(told, client, key)
             self.tables.pay(client, 1)
             await self.changed(room)
@@ -114,7 +119,9 @@ class House:
         changes, finished = room.changes, room.finished
         snapshot = self.rooms.snapshot(room)
         try:
-            await asyncio.get_running_loop().run_in_executor(self._writer, write, *snapshot)
+            loop = asyncio.get_running_loop()
+            sizes = await loop.run_in_executor(self._writer, write, *snapshot)
+            self.rooms.wrote(room, sizes)
             room.trouble, room.kept = "", finished
         except OSError as error:
             room.trouble = f"this table cannot be saved: {error.strerror}"

@@ -16,7 +16,6 @@ import re
 import secrets
 import sys
 import time
-from collections.abc import Collection
 from dataclasses import dataclass, field
 from functools import partial
 from pathlib import Path
@@ -39,7 +38,8 @@ from oxx_env.rules import (
 from oxx_env.table import Table
 from oxx_env.terminal import tell_placement
 from oxx_env.views import View
-from oxx_env.web import names
+from oxx_env.web import keeping, names
+from oxx_env.web.keeping import Keeping, Kept
 from oxx_env.web.levels import levels
 from oxx_env.web.names import MAX_NAME
 
@@ -48,9 +48,6 @@ EARLIER = ("oxx-table/1",)
 NOBODY = -1  # whose view shows what lies open
 MAX_MATCH = 20  # games of a match at a web table
 MAX_ROOMS = 2000  # kept in memory; more stay in their files
-MAX_KEPT = 20_000  # tables in files; before there are more, old ones go
-UNPLAYED = 1.0  # days after which a table where no person has decided anything may go
-UNTOUCHED = 30.0  # days after which any other may
 SECRET = 32  # bytes that a table's deals come from
 AWAY = 45.0  # seconds without a request after which a person is shown as away: a poll lasts 20
 GONE = 300.0  # seconds after which everybody at the table may give such a seat to a bot
@@ -636,6 +633,11 @@ class Room:
         return told
 
     @property
+    def played(self) -> bool:
+        """Has a person decided anything?"""
+        return any(self.seats[seat].kind == "human" for seat, _ in self.table.decisions)
+
+    @property
     def finished(self) -> int:
         """How many games of the match are over."""
         game = self.table.game
@@ -653,8 +655,11 @@ class Room:
         setup = self.setup
         told = {
             "format": FORMAT,
-            "id": self.id,
+            # What `keeping` reads of a file comes first.
             "owner": self.owner,
+            "played": self.played,
+            "over": self.table.over,
+            "id": self.id,
             "created": self.created,
             "rules": setup.rules,
             "games": setup.games,
@@ -714,25 +719,32 @@ def event(kind: str, rest: list[Any], names: list[str], rules: str, deck: Any) -
 
 
 class Rooms:
-    """All rooms of a folder: those in use in memory, the others in their files.
+    """All rooms of a folder: those in use in memory, the others in their files (`keeping`)."""
 
-    FOLDER/tables/ID.json   setup, seats, decisions
-    FOLDER/games/ID.jsonl   the finished games as records
-    """
-
-    def __init__(self, folder: Path, seed: int | None = None) -> None:
+    def __init__(
+        self, folder: Path, seed: int | None = None, most: int = keeping.MAX_BYTES
+    ) -> None:
         self.folder = folder
         self.rooms: dict[str, Room] = {}
         self._seed, self._made = seed, 0
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
-        for name in ("tables", "games"):  # they hold hidden cards, and what tokens are known by
-            (folder / name).mkdir(mode=0o700, exist_ok=True)
-            (folder / name).chmod(0o700)
-        self.count = len(self._files())  # tables in files
+        self.keeping = Keeping(folder, most)
 
-    @property
-    def full(self) -> bool:
-        return self.count >= MAX_KEPT
+    def in_use(self) -> set[str]:
+        """The rooms that must stay: somebody has asked for them within the hour, or waits."""
+        hour_ago = time.monotonic() - 3600
+        return {room.id for room in self.rooms.values() if room.used > hour_ago or not room.idle}
+
+    def check_room(self, client: str) -> None:
+        """Raises Refused when a client can make no table: it has many, or the folder is full."""
+        own = self.keeping.owns(client)
+        if own >= keeping.MAX_OWN:
+            raise Refused(429, f"this address has {own:,} tables here, and none is old enough to "
+                          f"go; one whose match is over goes after {keeping.OVER:g} day(s)",
+                          3600)  # fmt: skip
+        if self.keeping.full:
+            raise Refused(503, f"this server keeps {len(self.keeping.tables):,} tables and games, "
+                          f"{self.keeping.size / 1e6:,.0f} MB, and none is old enough to go; "
+                          "whoever runs it can remove some from its folder")  # fmt: skip
 
     def new(
         self, told: dict[str, Any], owner: str = "", key: Key | None = None
@@ -755,9 +767,7 @@ class Rooms:
         mine = [index for index in mine if index == mine[0] or seats[index].here]
         if key and (room := self._made_before(name, key)):
             return room, {index: room.token(index, 0, person) for index in mine}
-        if self.full:
-            raise Refused(503, f"this server keeps {self.count:,} tables, and none is old enough "
-                          "to go; whoever runs it can remove some from its folder")  # fmt: skip
+        self.check_room(owner)
         self._make_room()
         self._made += 1
         secret = secrets.token_bytes(SECRET)
@@ -768,7 +778,7 @@ class Rooms:
             seats[index].here = True
         tokens = {index: room.take_seat(index, person) for index in mine}
         self.rooms[room.id] = room
-        self.count += 1
+        self.keeping.note(room.id, Kept(owner, False, False, time.time(), 0), None)
         return room, tokens
 
     def _made_before(self, name: str, key: Key) -> Room | None:
@@ -796,7 +806,7 @@ class Rooms:
         return room
 
     def _load(self, name: str) -> Room:
-        path = self.folder / "tables" / f"{name}.json"
+        path = self.keeping.table(name)
         try:
             return Room.from_dict(read_json(path, 1 << 24))
         except FileNotFoundError:
@@ -828,50 +838,42 @@ class Rooms:
         for room in idle[: MAX_ROOMS // 10]:
             del self.rooms[room.id]
 
-    def _files(self) -> list[Path]:
-        return [path for path in (self.folder / "tables").iterdir() if path.suffix == ".json"]
-
-    def clear_out(self, in_use: Collection[str]) -> None:
-        """Remove the files of tables that are old enough, but for those in use; finished games
-        stay. For a thread of its own: it reads many files."""
-        now = time.time()
-        left = 0
-        for path in self._files():
-            try:
-                days = (now - path.stat().st_mtime) / 86400
-                old = days > UNTOUCHED or (days > UNPLAYED and not _is_played(path))
-                if old and path.stem not in in_use:
-                    path.unlink()
-                    continue
-            except OSError:
-                pass  # somebody else has removed it, or it must stay
-            left += 1
-        self.count = left
+    def gone(self, paths: list[Path]) -> None:
+        """Files were removed: what was read from them is forgotten, and who runs the server is
+        told."""
+        for path in paths:
+            self.keeping.gone(path)
+            if path.suffix == ".json":
+                self.rooms.pop(path.stem, None)
+        tables = sum(path.suffix == ".json" for path in paths)
+        if paths:
+            told = f"{tables:,} tables and the finished games of {len(paths) - tables:,} others"
+            print(f"oxx serve: removed {told}, the oldest first: {self.keeping.size / 1e6:,.0f} MB "
+                  "are left", file=sys.stderr, flush=True)  # fmt: skip
 
     def snapshot(self, room: Room) -> tuple[Path, str, Path | None, list[dict[str, Any]]]:
         """What `write` needs, taken at once, so that it may write in another thread."""
-        table = self.folder / "tables" / f"{room.id}.json"
-        game = self.folder / "games" / f"{room.id}.jsonl"
         finished = room.records() if room.finished > room.kept else []
-        return table, room.to_text(), game if finished else None, finished
+        game = self.keeping.game(room.id) if finished else None
+        return self.keeping.table(room.id), room.to_text(), game, finished
+
+    def wrote(self, room: Room, sizes: tuple[int, int | None]) -> None:
+        """A snapshot of a room was written, in so many bytes."""
+        kept = Kept(room.owner, room.played, room.table.over, time.time(), sizes[0])
+        self.keeping.note(room.id, kept, sizes[1])
 
 
-def write(table: Path, text: str, game: Path | None, finished: list[dict[str, Any]]) -> None:
-    """Write a snapshot of a room; each file is whole, the old or the new one."""
+def write(
+    table: Path, text: str, game: Path | None, finished: list[dict[str, Any]]
+) -> tuple[int, int | None]:
+    """Write a snapshot of a room; each file is whole, the old or the new one. Their bytes."""
+    size = None
     if game is not None:
         records.write_records(game, finished, private=True)
+        size = game.stat().st_size
     with open_whole(table, private=True) as file:
         file.write(text)
-
-
-def _is_played(path: Path) -> bool:
-    """Has a person decided anything at the table of a file? True for one that cannot be read."""
-    try:
-        told = read_json(path, 1 << 24)
-        people = {i for i, seat in enumerate(told["seats"]) if seat["kind"] == "human"}
-        return any(seat in people for seat, _ in told["decisions"])
-    except (ValueError, KeyError, TypeError):
-        return True
+    return len(text), size
 
 
 def secret_deal(secret: bytes, players: int, game: int) -> tuple[list[list[int]], list[int]]:
