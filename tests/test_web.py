@@ -1160,6 +1160,44 @@ def test_a_queue_passes_errors_on_and_forgets_who_is_done():
     assert queue._free == 2
 
 
+async def sit_from(app, address, players):
+    """A table is made from an address; its id."""
+    seats = [HUMAN, *[GREEDY] * (players - 1)]
+    transport = httpx.ASGITransport(app, client=(address, 1))
+    async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as who:
+        made = await who.post("/api/tables", json={"seats": seats})
+        assert made.status_code == 201
+        return made.json()["id"]
+
+
+def test_a_table_is_kept_before_those_of_a_client_with_many(tmp_path, monkeypatch):
+    order, go_on, app = [], threading.Event(), make_app(tmp_path)
+    write = house.write
+
+    def slowly(table, *rest):
+        assert go_on.wait(30)
+        order.append(table.stem)
+        return write(table, *rest)
+
+    monkeypatch.setattr(house, "write", slowly)
+    monkeypatch.setattr(limits, "_timed", lambda work: (1.0, work(), None))
+
+    async def play():
+        queue = app.state.house.writer
+        many = [asyncio.ensure_future(sit_from(app, "10.0.0.1", 2)) for _ in range(20)]
+        while len(queue._waiting.get("10.0.0.1", ())) < 19:
+            await asyncio.sleep(0.01)
+        one = asyncio.ensure_future(sit_from(app, "10.0.0.2", 2))
+        while "10.0.0.2" not in queue._waiting:
+            await asyncio.sleep(0.01)
+        go_on.set()
+        await asyncio.gather(*many)
+        await app.state.house.close()
+        return await one
+
+    assert order.index(asyncio.run(play())) == 1
+
+
 def test_a_table_waits_for_one_decision_of_another_clients_bots_not_for_all(tmp_path, monkeypatch):
     order, go_on, app = [], threading.Event(), make_app(tmp_path)
 
@@ -1176,15 +1214,9 @@ def test_a_table_waits_for_one_decision_of_another_clients_bots_not_for_all(tmp_
     threads = app.state.house.thinkers._free
 
     async def play():
-        async def sit(address, players):
-            seats = [HUMAN, *[GREEDY] * (players - 1)]
-            transport = httpx.ASGITransport(app, client=(address, 1))
-            async with httpx.AsyncClient(transport=transport, base_url="http://localhost") as who:
-                assert (await who.post("/api/tables", json={"seats": seats})).status_code == 201
-
         for _ in range(20):
-            await sit("10.0.0.1", 10)
-        await sit("10.0.0.2", 2)
+            await sit_from(app, "10.0.0.1", 10)
+        await sit_from(app, "10.0.0.2", 2)
         queue = app.state.house.thinkers
         assert len(queue._waiting["10.0.0.1"]) == 20 - threads and not order
         go_on.set()

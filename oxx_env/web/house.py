@@ -11,7 +11,6 @@ import os
 import sys
 import time
 from collections.abc import Coroutine
-from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
@@ -45,7 +44,7 @@ class House:
         self.thinkers = Queue(max(2, cores), "bot")
         self.coaches = Queue(2, "coach")
         self.readers = Queue(1, "reader")
-        self._writer = ThreadPoolExecutor(1, "writer")
+        self.writer = Queue(1, "writer")
         self._tasks: set[asyncio.Task[None]] = set()
         self._judged: dict[Room, None] = {}  # where the coach worked, the last one at the end
         self._cleared = -CLEARED  # when old tables were looked for
@@ -68,9 +67,8 @@ class House:
             if room.saved < room.changes:
                 room.writing = None
                 await self._write(room)
-        for queue in (self.thinkers, self.coaches, self.readers):
+        for queue in (self.thinkers, self.coaches, self.readers, self.writer):
             queue.close()
-        self._writer.shutdown()
 
     async def new(
         self, told: dict[str, Any], client: str, key: Key | None = None
@@ -119,8 +117,7 @@ class House:
         changes, finished = room.changes, room.finished
         snapshot = self.rooms.snapshot(room)
         try:
-            loop = asyncio.get_running_loop()
-            sizes = await loop.run_in_executor(self._writer, write, *snapshot)
+            sizes = await self.writer.run(room.owner, write, *snapshot)
             self.rooms.wrote(room, sizes)
             room.trouble, room.kept = "", finished
         except OSError as error:
