@@ -46,8 +46,7 @@ from oxx_env.envs.aec import BaronOxxAEC
 from oxx_env.envs.match import IllegalAction, ResetNeeded
 from oxx_env.envs.parallel import BaronOxxParallel
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.jit import kernel
-from oxx_env.rules import CARD_PHASE, GAME, OVER, RULE_SETS
+from oxx_env.rules import GAME, OVER, RULE_SETS
 from oxx_env.table import Table
 
 MOST_SECONDS = 2.0
@@ -762,17 +761,12 @@ def loaded_game(told: tuple[int, list[tuple[str, int, int]]]) -> str:
     return ACCEPTED
 
 
-@kernel
-def _deal_hidden(games, seat):  # type: ignore[no-untyped-def]
-    views.determinise(games[0], seat)
-
-
 def check_dealt(view: views.View) -> None:
     """A position that was accepted is sound once its hidden cards are dealt."""
-    games = views.clone(view.games)
-    _deal_hidden(games, view.seat)
-    alone = (games["hand_sizes"][0] == 1) & (games["phase"][0] == CARD_PHASE)
-    games["picks"][0][alone] = games["hands"][0][alone, 0]  # it plays itself
+    try:
+        games = views.complete(view.games, view.decks, view.seat, 1)
+    except ValueError:  # however they are dealt, no card fits
+        return
     if engine.pending(games, np.zeros(10, engine.PENDING)):  # at rest
         sound.check_games(games, view.decks)
 

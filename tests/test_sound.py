@@ -89,7 +89,7 @@ def play_between_canaries(games: Any, rng: np.random.Generator) -> None:
 
 
 def test_reachable_games_are_sound():
-    games, _ = drawn(200, 1, per_match=2)
+    games, _ = drawn(100, 1, per_match=2)
     sound.check_games(games, DECKS)
     while step(games):
         sound.check_games(games, DECKS)
@@ -98,7 +98,7 @@ def test_reachable_games_are_sound():
 
 def test_an_altered_game_that_passes_the_check_plays_to_its_end_inside_its_record():
     passed = 0
-    for seed in range(8):
+    for seed in range(4):
         games, rng = reachable(2000, seed)
         games = altered(games, rng)
         good = games[sound.faults_of(games, DECKS) == 0]
@@ -110,7 +110,7 @@ def test_an_altered_game_that_passes_the_check_plays_to_its_end_inside_its_recor
         inputs = np.zeros((n, foresight.INPUT), np.float32)
         foresight.encode_inputs(good, DECKS, who, n, inputs)
         assert np.isfinite(inputs).all()
-    assert passed > 300  # of 16,000: the check refuses most, and the test is about the rest
+    assert passed > 150  # of 8,000: the check refuses most, and the test is about the rest
 
 
 @pytest.mark.slow
@@ -208,16 +208,5 @@ def test_a_position_that_a_person_tells_is_sound_once_its_hidden_cards_are_dealt
     ]
     for text in texts:
         view = notation.read_position(text)
-        games = views.clone(view.games)
-        games["rng"] = 5
-        deal_hidden(games, view.seat)
+        games = views.complete(view.games, view.decks, view.seat, 5)
         sound.check_games(games, view.decks)
-
-
-def deal_hidden(games: Any, seat: int) -> None:
-    _deal_hidden(games, seat)
-
-
-@views.kernel
-def _deal_hidden(games, seat):
-    views.determinise(games[0], seat)
