@@ -15,10 +15,12 @@ from oxx_env.checkpoint import load_checkpoint
 from oxx_env.engine import PENDING, masks
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import ACTIONS, RULE_SETS
+from training.config import Diverged
 from training.distill import (
     Config,
     Data,
     generate,
+    imitate,
     judge,
     load_held,
     load_part,
@@ -168,3 +170,9 @@ def test_the_search_of_a_policy_teaches_too(tmp_path: Path) -> None:
     _, config = load_checkpoint(tmp_path / "checkpoint")
     assert "search guided by the policy" in config["by"]
     assert main([*arguments, "--teacher", "apprentice"]) == 2  # its data would be another's
+
+
+def test_steps_that_are_too_long_are_told(data: Data) -> None:
+    config = dataclasses.replace(SMALL, learning_rate=1e12, hidden=16, minibatch=1000, epochs=2)
+    with pytest.raises(Diverged, match=r"diverged after [\d,]+ decisions: .* no longer finite"):
+        imitate(new_network(config), config, [data], data, progress=False)

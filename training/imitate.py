@@ -154,6 +154,11 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork
                 schedule.step()
                 total, batches = total + float(kl.detach()), batches + 1
     check_finite("the weights are", learned, net.weights())
+    if total / batches > math.log(ACTIONS):
+        raise Diverged(
+            f"the training diverged: {total / batches:g} nats from the policy in its last pass,"
+            f" farther than a guess ({math.log(ACTIONS):.1f} at most)"
+        )
     return net, total / batches
 
 
