@@ -465,6 +465,20 @@ def test_what_is_chosen_without_a_connection_is_sent_once_when_it_is_back(visito
     assert turn_of(page) == 1
 
 
+def test_a_page_that_was_opened_without_a_connection_opens_when_it_is_back(visitor):
+    page = visitor()
+    start(page, players=3)
+    table = page.evaluate("location.hash")
+    page.context.set_offline(True)
+    page.evaluate("location.hash = '#/'")
+    page.wait_for_selector("form")
+    page.evaluate("hash => { location.hash = hash; }", table)
+    page.wait_for_selector("[role=alert]")
+    assert page.inner_text("[role=alert]") == "The connection to the server is lost."
+    page.context.set_offline(False)
+    page.wait_for_selector(".game", timeout=5000)
+
+
 def test_a_move_whose_answer_is_lost_is_neither_lost_nor_made_twice(visitor):
     page = visitor()
     start(page, players=3)
