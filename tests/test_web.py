@@ -588,6 +588,8 @@ def test_one_who_leaves_says_so_and_a_bot_plays_on(client):
     assert ben.post("/seats", seat=1, level="greedy", leave=True).status_code == 200
     assert ben.get().status_code == 410
     assert anna.play()["over"]
+    over = anna.post("/seats", seat=1, free=True)
+    assert (over.status_code, "the match is over" in over.json()["error"]) == (409, True)
     for body in ({"seat": 1}, {"seat": 1, "level": "greedy", "free": True}, {"seat": 1, "free": 1},
                  {"seat": 9, "free": True}, {"seat": 1, "free": True, "leave": "yes"}):  # fmt: skip
         assert anna.post("/seats", **body).status_code == 422

@@ -435,6 +435,8 @@ class Room:
         """
         if not 0 <= index < len(self.seats):
             raise Refused(422, f"seat: should be 0 to {len(self.seats) - 1}")
+        if self.table.over:
+            raise Refused(409, "the match is over; its seats stay as they are")
         if index == viewer and not leave:
             raise Refused(409, "this is your own seat; to leave it, say so by leave")
         if index != viewer and leave:
