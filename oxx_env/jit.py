@@ -10,13 +10,15 @@ compiled code: the module that defines the kernel and, transitively, the modules
 from __future__ import annotations
 
 import hashlib
+import multiprocessing
 import os
 import re
 import shutil
+import sys
 import tempfile
 import time
-from collections.abc import Callable
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager, suppress
 from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
@@ -24,9 +26,13 @@ from typing import Any, TypeVar, cast
 from oxx_env.imports import without
 
 with without("coverage"):  # Numba loads it, 0.1 s; whoever measures coverage has done so before
+    from llvmlite import binding as llvm
     from numba.core import config as _config
-    from numba.core import types
-    from numba.core.caching import FunctionCache
+    from numba.core import sigutils, types
+    from numba.core.caching import CompileResultCacheImpl, FunctionCache
+    from numba.core.codegen import JITCodeLibrary
+    from numba.core.compiler import Flags, compile_extra, compile_result
+    from numba.core.compiler_lock import global_compiler_lock
     from numba.core.registry import CPUDispatcher
 
 PACKAGE = Path(__file__).parent
@@ -164,12 +170,160 @@ class ReadyCache(FunctionCache):
             return self._load_overload(sig, target_context)
 
 
-class Kernel(CPUDispatcher):
-    """Compiles in two forms, each where it is first needed: to be called from Python, and `inner`,
-    to be called from other kernels.
+# --- two forms of a kernel ----------------------------------------------------------------------
 
-    Most kernels are only ever called from others, and the wrapper that turns Python's objects into
-    the machine's costs more time to compile than a small kernel itself.
+
+class PartLibrary(JITCodeLibrary):
+    """The code of one kernel as it is linked into those that call it: neither optimised nor turned
+    into the machine's. Both happen once, where all of it is together (`EntryLibrary`)."""
+
+    def finalize(self) -> None:
+        self._raise_if_finalized()
+        self._finalized = True
+
+    def serialize_using_object_code(self) -> tuple[str, str, bytes]:
+        """What is kept: the code with that of all kernels that it calls."""
+        whole = self._get_module_for_linking().clone()
+        for library in _with_called(self._linking_libraries):
+            whole.link_in(library._get_module_for_linking(), preserve=True)
+        return self.name, "part", whole.as_bitcode()
+
+
+class EntryLibrary(JITCodeLibrary):
+    """A kernel and all that it calls, optimised together, to be called from Python."""
+
+    def finalize(self) -> None:
+        self._linking_libraries = _with_called(self._linking_libraries)
+        super().finalize()
+
+    def _optimize_final_module(self) -> None:
+        # Only of functions that cannot be replaced by others the optimiser finds out what memory
+        # they touch, which it needs to move loads across the calls.
+        module = self._final_module
+        own = [f for f in module.functions if f.linkage == llvm.Linkage.linkonce_odr]
+        own = [f.name for f in own if not f.is_declaration]
+        for name in own:
+            module.get_function(name).linkage = "external"
+        super()._optimize_final_module()
+        for name in own:
+            module.get_function(name).linkage = "linkonce_odr"
+        # What is inlined everywhere stays behind.
+        self._final_module = llvm.parse_assembly(str(self._codegen._create_empty_module(self.name)))
+        self._final_module.name = module.name
+        self._final_module.link_in(module)
+
+
+def _with_called(libraries: Iterable[Any]) -> list[Any]:
+    """Libraries and, transitively, those that they call, each once and before all that it calls:
+    what nothing refers to yet is not linked."""
+    found: dict[Any, None] = {}
+
+    def add(library: Any) -> None:
+        if library not in found:
+            if isinstance(library, PartLibrary):
+                for called in library._linking_libraries:
+                    add(called)
+            found[library] = None
+
+    for library in libraries:
+        add(library)
+    return list(reversed(found))
+
+
+class PartCacheImpl(CompileResultCacheImpl):
+    """Makes a part of what was kept of it."""
+
+    def rebuild(self, target_context: Any, payload: Any) -> Any:
+        (name, _, bitcode), fndesc, environment, signature, *_, environments = payload
+        library = PartLibrary(target_context.codegen(), name)
+        library._final_module = llvm.parse_bitcode(bitcode)
+        library.finalize()
+        return compile_result(
+            typing_context=target_context.typing_context,
+            target_context=target_context,
+            signature=signature,
+            objectmode=False,
+            fndesc=fndesc,
+            library=library,
+            environment=environment,
+            reload_init=[],
+            referenced_envs=environments,  # kept alive
+        )
+
+
+class PartCache(FunctionCache):
+    """Keeps the form of a kernel for other kernels."""
+
+    _impl_class = PartCacheImpl
+
+
+class Form(CPUDispatcher):
+    """What the two forms of a kernel have in common: look in memory, look in the folder, compile.
+
+    Whether an argument is a constant makes no difference: all constants share one compilation. The
+    optimiser sees them where the kernel is inlined.
+    """
+
+    _cache: Any
+    targetctx: Any
+
+    def compile(self, sig: Any) -> Any:
+        return self.result(sig).entry_point
+
+    def result(self, sig: Any) -> Any:
+        """The compiled kernel for types of arguments."""
+        args = tuple(types.unliteral(arg) for arg in sigutils.normalize_signature(sig)[0])
+        with global_compiler_lock, self._compiling_counter:
+            if args not in self.overloads:
+                result = self._cache.load_overload(args, self.targetctx)
+                if result is None:
+                    result = self._compile_alone(args)
+                self._take(result)
+            return self.overloads[args]
+
+    def _compile_alone(self, args: Any) -> Any:
+        """Compile, unless another process was just at it: then take what that one left."""
+        with _alone_in(self._cache.cache_path), notice:
+            result = self._cache.load_overload(args, self.targetctx)
+            if result is None:
+                result = self._make(args)
+                self._cache.save_overload(args, result)
+            return result
+
+    def _make(self, args: Any) -> Any:
+        raise NotImplementedError
+
+    def _take(self, result: Any) -> None:
+        raise NotImplementedError
+
+
+class Part(Form):
+    """The form of a kernel for other kernels: its code before the optimiser has seen it."""
+
+    def enable_caching(self) -> None:
+        self._cache = PartCache(self.py_func)
+
+    def _make(self, args: Any) -> Any:
+        flags: Any = Flags()
+        self.targetdescr.options.parse_as_flags(flags, self.targetoptions)
+        flags.no_compile = True
+        library = PartLibrary(self.targetctx.codegen(), self.py_func.__qualname__)
+        library.enable_object_caching()
+        notice.kernels += 1
+        return compile_extra(
+            self.typingctx, self.targetctx, self.py_func, args, None, flags, {}, library
+        )
+
+    def _take(self, result: Any) -> None:
+        result = result._replace(entry_point=object())  # by which calls are resolved
+        self.targetctx.insert_user_function(result.entry_point, result.fndesc, [result.library])
+        self.overloads[tuple(result.signature.args)] = result
+
+
+class Kernel(Form):
+    """The form of a kernel for Python, made of its `part`, where it is first called from there.
+
+    Most kernels are only ever called from others: they are never optimised by themselves.
     """
 
     def enable_caching(self) -> None:
@@ -178,12 +332,111 @@ class Kernel(CPUDispatcher):
         self._cache = cache(self.py_func)
 
     @cached_property
+    def part(self) -> Part:
+        part = Part(self.py_func, targetoptions={**self.targetoptions, "no_cpython_wrapper": True})
+        _keep_in(part, cache_folder(Path(self.py_func.__code__.co_filename)) / "inner")
+        return part
+
+    @cached_property
     def _numba_type_(self) -> Any:
         """What other kernels see when they name this one."""
-        options = {**self.targetoptions, "no_cpython_wrapper": True}
-        self.inner = CPUDispatcher(self.py_func, targetoptions=options)
-        _keep_in(self.inner, cache_folder(Path(self.py_func.__code__.co_filename)) / "inner")
-        return types.Dispatcher(self.inner)
+        return types.Dispatcher(self.part)
+
+    def _make(self, args: Any) -> Any:
+        form: Any = self.part
+        part = form.result(args)
+        library = EntryLibrary(self.targetctx.codegen(), part.fndesc.qualname)
+        library.enable_object_caching()
+        library.add_linking_library(part.library)
+        with self.targetctx.push_code_library(library):
+            self.targetctx.create_cpython_wrapper(
+                library, part.fndesc, part.environment, None, release_gil=True
+            )
+        entry = self.targetctx.get_executable(library, part.fndesc, part.environment)
+        result = part._replace(library=library, entry_point=entry)
+        for environment in result._find_referenced_environments():
+            library.codegen.set_env(environment.env_name, environment)
+        notice.entries += 1
+        return result
+
+    def _take(self, result: Any) -> None:
+        self.add_overload(result)
+
+
+# --- what others notice of it -------------------------------------------------------------------
+
+
+class Notice:
+    """Tells people once, on stderr, that the program compiles and does not hang; no thread is
+    needed, since each kernel looks at the clock before it is compiled.
+
+    kernels, entries  compiled by this process so far, for other kernels and for Python
+    """
+
+    SECONDS = 2.0
+    TEXT = "oxx_env compiles its rules and search for this machine (once, up to a minute) ..."
+
+    def __init__(self) -> None:
+        self.kernels = self.entries = 0
+        self.told = False
+        self._spent = 0.0  # compiling, seconds
+        self._since: list[float] = []  # when the compilations that are going on began
+
+    def __enter__(self) -> None:
+        now = time.monotonic()
+        began = self._since[0] if self._since else now
+        self._since.append(now)
+        if not self.told and self._spent + now - began > self.SECONDS:
+            self.told = True
+            self._tell()
+
+    def __exit__(self, *_: object) -> None:
+        began = self._since.pop()
+        if not self._since:
+            self._spent += time.monotonic() - began
+
+    def _tell(self) -> None:
+        # A worker's parent has told it, or waits for it; tests that run programs read what those
+        # write.
+        worker = multiprocessing.parent_process() is not None
+        if worker or sys.stderr is None or "PYTEST_CURRENT_TEST" in os.environ:
+            return
+        with suppress(OSError, ValueError):  # a closed stream
+            # Where a progress bar stands, it gives way; it is drawn again below.
+            clear = "\r\x1b[K" if sys.stderr.isatty() else ""
+            print(clear + self.TEXT, file=sys.stderr, flush=True)
+
+
+notice = Notice()
+_held: set[str] = set()
+
+
+@contextmanager
+def _alone_in(folder: str) -> Iterator[None]:
+    """Keep other processes from compiling what is kept in a folder: they wait and find it there.
+
+    The system lets go of the lock when the process ends, however it ends. Modules do not import
+    each other in circles, so that nobody waits for somebody who waits for them. Where there are no
+    such locks (Windows, some network drives) two processes may do the same work twice.
+    """
+    if folder in _held:
+        yield
+        return
+    descriptor = -1
+    if sys.platform != "win32":
+        import fcntl
+
+        with suppress(OSError):
+            os.makedirs(folder, exist_ok=True)
+            descriptor = os.open(folder, os.O_RDONLY)
+            fcntl.flock(descriptor, fcntl.LOCK_EX)
+    _held.add(folder)
+    try:
+        yield
+    finally:
+        _held.discard(folder)
+        if descriptor >= 0:
+            os.close(descriptor)
 
 
 def _compiled(function: F, **options: Any) -> F:
