@@ -243,6 +243,8 @@ class PartCacheImpl(CompileResultCacheImpl):
             target_context=target_context,
             signature=signature,
             objectmode=False,
+            lifted=(),
+            type_annotation="",
             fndesc=fndesc,
             library=library,
             environment=environment,

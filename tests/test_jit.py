@@ -152,6 +152,91 @@ def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> Non
     assert all(any(folder.rglob("*.nbc")) for folder in folders)  # compiled code lies in both
 
 
+# ---- What is compiled, and how often
+
+ONE_AND_TWO = """from oxx_env.jit import kernel, notice
+
+@kernel
+def one(number):
+    return number + 1
+
+@kernel
+def two(number):
+    return one(number) + one(0)
+
+if __name__ == "__main__":
+    import kernels
+    notice.SECONDS = -1.0  # tell it at once
+    print(kernels.two(5), kernels.one(5), notice.kernels, notice.entries)
+"""
+
+
+@pytest.fixture
+def kernels(tmp_path: Path) -> Path:
+    """A module of two kernels, which says what it had to compile."""
+    package = tmp_path / "oxx_env"
+    package.mkdir()
+    for name in ("jit.py", "imports.py"):
+        shutil.copy(jit.PACKAGE / name, package)
+    (package / "__init__.py").touch()
+    path = tmp_path / "kernels.py"
+    path.write_text(ONE_AND_TWO)
+    return path
+
+
+def start(path: Path) -> subprocess.Popen[str]:
+    """A fresh Python that runs a script, as a user starts it: not within a test."""
+    outside = {"PYTEST_CURRENT_TEST", "NUMBA_CACHE_DIR"}
+    inherited = {k: v for k, v in os.environ.items() if k not in outside}
+    pipe = subprocess.PIPE
+    return subprocess.Popen(
+        [sys.executable, path],
+        env={**inherited, "PYTHONPATH": str(path.parent)},
+        stdout=pipe,
+        stderr=pipe,
+        text=True,
+    )
+
+
+@pytest.mark.slow
+def test_each_kernel_is_compiled_once_and_only_the_first_time_is_told(kernels: Path) -> None:
+    first, second = start(kernels).communicate(), start(kernels).communicate()
+    # Two kernels, constant arguments or not, both also made callable from Python.
+    assert first == ("7 6 2 2\n", jit.Notice.TEXT + "\n")
+    assert second == ("7 6 0 0\n", "")
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(sys.platform == "win32", reason="no locks of this kind")
+def test_of_two_processes_at_once_one_compiles(kernels: Path) -> None:
+    both = [start(kernels), start(kernels)]
+    told = [process.communicate()[0].split() for process in both]
+    assert [line[:2] for line in told] == [["7", "6"]] * 2
+    assert [sum(int(line[k]) for line in told) for k in (2, 3)] == [2, 2]
+
+
+def test_compiling_is_told_after_two_seconds_in_all_but_not_by_workers(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    now = [0.0]
+    monkeypatch.delenv("PYTEST_CURRENT_TEST")
+    monkeypatch.setattr(jit.time, "monotonic", lambda: now[0])
+
+    def compile_both(seconds: float) -> str:
+        with notice:
+            now[0] += seconds
+            with notice:
+                now[0] += seconds
+        now[0] += 60  # not compiling
+        return capsys.readouterr().err
+
+    notice = jit.Notice()
+    assert [compile_both(0.7) for _ in range(4)] == ["", jit.Notice.TEXT + "\n", "", ""]
+    notice = jit.Notice()
+    monkeypatch.setattr(jit.multiprocessing, "parent_process", lambda: "the arena")
+    assert [compile_both(2) for _ in range(2)] == ["", ""]
+
+
 # ---- Where the folder is
 
 
