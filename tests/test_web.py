@@ -1048,6 +1048,46 @@ def test_a_fault_of_a_bot_is_told_without_its_cards(client, monkeypatch, capsys)
     assert "hand [1, 2, 3, 4]" in capsys.readouterr().err
 
 
+@pytest.mark.parametrize("call", [1, 2, 9])
+def test_a_table_goes_on_after_a_fault_of_a_bot(tmp_path, monkeypatch, capsys, call):
+    """A bot that raises has decided nothing: asked again, the table comes to the same end."""
+    made = {"seats": [HUMAN, GREEDY, GREEDY]}
+
+    async def play(folder, left):
+        def answers(asked):
+            nonlocal left
+            told = []
+            for level, view, rng in asked:
+                left -= 1
+                if left == 0:
+                    raise ValueError("no")
+                told.append(int(bot_of(level).act(view, rng)))
+            return told
+
+        monkeypatch.setattr(house, "_answers", answers)
+        home = house.House(folder, seed=1)
+        room, _ = await home.new(made, "me")
+        for _ in range(5000):
+            if room.table.over:
+                break
+            if room.thinking:
+                await asyncio.sleep(0.001)
+            elif room.thinkers:
+                home.wake(room)
+            else:
+                room.move(0, room.turn(0), room.table.legal(0)[0])
+                home.wake(room)
+        told = room.table.over, room.table.decisions, room.records()
+        await home.close()
+        return told
+
+    wanted = asyncio.run(play(tmp_path / "a", 0))
+    assert wanted[0] and "cannot go on" not in capsys.readouterr().err
+    told = asyncio.run(play(tmp_path / "b", call))
+    assert capsys.readouterr().err.count("a bot cannot go on: ValueError: no") == 1
+    assert told[1] == wanted[1] and told[2][0]["rounds"] == wanted[2][0]["rounds"]
+
+
 # --- how much one may ask for ---------------------------------------------------------------------
 
 

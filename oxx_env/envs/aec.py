@@ -24,9 +24,9 @@ from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, PASS
 
 _NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when somebody asks
-# What PettingZoo's step of an agent that has terminated changes in place.
-_CHANGED_IN_PLACE = (
+_OF_DEAD_STEPS = (  # what the step of an agent that has terminated changes
     "agents", "rewards", "_cumulative_rewards", "terminations", "truncations", "infos",
+    "agent_selection", "_skip_agent_selection",
 )  # fmt: skip
 
 
@@ -86,21 +86,39 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
         if not self.agents:
             self.match.check_dealt("step()")
             raise ResetNeeded("step() after the end of the match: call reset() first")
-        before, mark = vars(self).copy(), self.match.mark()
+        if self.terminations[self.agent_selection]:
+            self._dead_step(action)
+        else:
+            self._live_step(action)
+
+    def _live_step(self, action: int | None) -> None:
+        mark = self.match.mark()
+        before = (
+            self.rewards, self._cumulative_rewards, self.infos, self.terminations,
+            self._deciders, self.agent_selection,
+        )  # fmt: skip
         try:
-            if self.terminations[self.agent_selection]:
-                for name in _CHANGED_IN_PLACE:
-                    setattr(self, name, copy.copy(before[name]))
-                self._was_dead_step(action)
-            else:
-                self._live_step(action)
+            self._act(action)
         except BaseException:
             self.match.undo(mark)
+            (
+                self.rewards, self._cumulative_rewards, self.infos, self.terminations,
+                self._deciders, self.agent_selection,
+            ) = before  # fmt: skip
+            raise
+
+    def _dead_step(self, action: int | None) -> None:
+        before = {name: getattr(self, name) for name in _OF_DEAD_STEPS}
+        try:
+            for name, value in before.items():
+                setattr(self, name, copy.copy(value))  # PettingZoo changes them in place
+            self._was_dead_step(action)
+        except BaseException:
             for name, value in before.items():
                 setattr(self, name, value)
             raise
 
-    def _live_step(self, action: int | None) -> None:
+    def _act(self, action: int | None) -> None:
         match, agents, agent = self.match, self.agents, self.agent_selection
         seat = self._seats[agent]
         packed = bytes((match.as_action(seat, action),))
