@@ -15,6 +15,8 @@ from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from oxx_env.files import open_regular
+
 MAX_TABLES = 20_000  # in files
 MAX_OWN = 500  # of them, of one client
 MAX_BYTES = 1_000_000_000  # of all files, unless something else is said
@@ -70,7 +72,7 @@ class Keeping:
             (self.folder / name).mkdir(mode=0o700, exist_ok=True)
             (self.folder / name).chmod(0o700)
         for path, used, size in _files(self.folder / "tables", ".json"):
-            with open(path, "rb") as file:
+            with open_regular(path) as file:
                 head = _HEAD.match(file.read(300).decode("utf-8", "replace"))
             owner, played, over = head.groups() if head else ("", "true", "false")
             self.tables[path.stem] = Kept(owner, played == "true", over == "true", used, size)
