@@ -3,12 +3,13 @@
 #   make test    linter, types, all tests
 #   make docs    build the documentation into site/
 #   make verify  a million random games and the counts of placements, kernel against reference
-#   make minimal the core's tests with the oldest versions that pyproject.toml allows
+#   make minimal tests of the core, then of the extras, with the oldest versions that pyproject.toml allows
 #   make guided  fuzzing guided by coverage (atheris), where that installs
 #   make audit   known weaknesses of what is installed (asks the package index)
 #   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
-# They create .venv when it is missing, and install again only when pyproject.toml changed.
+# They create .venv when it is missing, and install again only when pyproject.toml changed. Nothing
+# else of the system is changed, unless OXX_INSTALL_BROWSER=1 lets root install Debian's chromium.
 
 PYTHON ?= python3
 VENV   ?= .venv
@@ -21,6 +22,8 @@ DOCS   := $(VENV)/docs
 # The tests that need nothing but the core.
 MINIMAL := $(patsubst %,tests/test_%.py,rules records cards parallel aec single signature hidden \
   notation bots)
+# And those of the extras `web`, `render` and `train`.
+MINIMAL_EXTRAS := $(patsubst %,tests/test_%.py,web render film vector play training statistics)
 
 # What reads bytes from outside, for fuzzing that is guided by coverage.
 DOORS := deck position position_json record checkpoint_folder arena_log tracked_game
@@ -45,8 +48,11 @@ verify: $(STAMP)
 minimal:
 	test -x .venv-minimal/bin/python || $(PYTHON) -m venv .venv-minimal
 	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -r reliability/minimal.txt pytest pytest-timeout hypothesis
+	  -r reliability/minimal.txt
 	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider $(MINIMAL)
+	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
+	  -r reliability/minimal.txt -r reliability/minimal-extras.txt
+	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider -m "not slow" $(MINIMAL_EXTRAS)
 
 guided:
 	test -x .venv-guided/bin/python || $(PYTHON) -m venv .venv-guided
@@ -73,16 +79,15 @@ bench: $(STAMP)
 install: $(STAMP)
 
 # One command, so that torch's bound holds while stable-baselines3 is resolved.
-$(STAMP): pyproject.toml
+$(STAMP): pyproject.toml setup.py
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "Python 3.11 or newer is needed; name one with: make PYTHON=python3.11 ...")'
 	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check -e '.[train,test,render,web]'
 	@touch $@
 
-# For the browser tests, which are skipped where this does not work out.
+# For the browser tests, which are skipped where this does not work out, and asked for next time.
 $(BROWSER): $(STAMP) tests/install_browser.sh
-	sh tests/install_browser.sh $(BIN)/python
-	@touch $@
+	sh tests/install_browser.sh $(BIN)/python $@
 
 docs: $(DOCS)
 	NO_MKDOCS_2_WARNING=1 $(BIN)/python -m mkdocs build --strict

@@ -40,7 +40,7 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env import cards, ratings
+from oxx_env import cards, extras, ratings
 from oxx_env.blocks import (
     Block,
     Lineup,
@@ -467,7 +467,8 @@ def league(
     start = time.perf_counter()
     if len(specs) < 2:
         raise ValueError("a league needs two bots or more")
-    import openskill  # noqa: F401  (say so before hours of play, not after)
+    with extras.needed_by("a league"):
+        import openskill  # noqa: F401  (say so before hours of play, not after)
 
     setup = Setup("league", tuple(specs), players, rules, deck, seed, match)
     entries = range(len(setup.specs))

@@ -21,27 +21,12 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
-from oxx_env import __version__, commands
+from oxx_env import __version__, commands, extras
 from oxx_env.commands import OK, UNUSABLE, Command, UserError
 from oxx_env.shell import INTERRUPTED, quietly
 from oxx_env.texts import message, shown
 
 INTERNAL = 70  # a fault of ours (EX_SOFTWARE)
-EXTRAS = {  # module that may be missing → the extra that brings it
-    "torch": "train",
-    "safetensors": "train",
-    "stable_baselines3": "train",
-    "sb3_contrib": "train",
-    "openskill": "train",
-    "rich": "train",
-    "matplotlib": "train",
-    "tensorboard": "train",
-    "tqdm": "train",
-    "PIL": "render",
-    "pygame": "render",
-    "starlette": "web",
-    "uvicorn": "web",
-}
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -185,10 +170,8 @@ def _rest(group: list[str]) -> list[str]:
 
 def _explain(error: Exception) -> tuple[str, int]:
     """The message for an error, and the exit code."""
-    if isinstance(error, ImportError) and (error.name or "").split(".")[0] in EXTRAS:
-        module = (error.name or "").split(".")[0]
-        extra = EXTRAS[module]
-        return f"this needs {module}: pip install 'oxx_env[{extra}]'", UNUSABLE
+    if isinstance(error, ImportError) and (missing := extras.explain(error)):
+        return str(missing), UNUSABLE
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}", UNUSABLE

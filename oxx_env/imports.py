@@ -19,6 +19,21 @@ def when_imported(name: str, action: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _Waiting(name, action))
 
 
+def require_tested(name: str, version: tuple[int, int], least: str, below: str) -> None:
+    """Raise ImportError for a version (major, minor) of a package that was not tried.
+
+    least, below  the bounds of pyproject.toml: `0.61`, `0.69`
+    """
+    first, end = (tuple(map(int, bound.split("."))) for bound in (least, below))
+    if not first <= version < end:
+        raise ImportError(
+            f"oxx_env was tried with {name} from {least} to below {below} and needs what others may"
+            f" lack; here is {version[0]}.{version[1]}:"
+            f" {sys.executable or 'python'} -m pip install '{name}>={least},<{below}'",
+            name=name,
+        )
+
+
 class _Waiting(MetaPathFinder):
     """Finds one module where the other finders do, and has an action follow its import."""
 

@@ -23,9 +23,13 @@ from functools import cache, cached_property
 from pathlib import Path
 from typing import Any, TypeVar, cast
 
-from oxx_env.imports import without
+from oxx_env.imports import require_tested, without
 
 with without("coverage"):  # Numba loads it, 0.1 s; whoever measures coverage has done so before
+    from numba import version_info
+
+    # Parts of Numba that it promises to nobody follow; another version may lack them.
+    require_tested("numba", version_info.short, "0.61", "0.69")
     from llvmlite import binding as llvm
     from numba.core import config as _config
     from numba.core import sigutils, types

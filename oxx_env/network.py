@@ -6,11 +6,9 @@ See `forward` for the architecture; both read the same weight vector.
 from __future__ import annotations
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
-from torch import Tensor, nn
 
-from oxx_env import reflex
+from oxx_env import extras, reflex
 from oxx_env.foresight import OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.forward import (
     CARD_SCALARS,
@@ -23,6 +21,10 @@ from oxx_env.forward import (
 )
 from oxx_env.observe import CARD_FIELDS, CARDS, OBS, PAIR_FIELDS, ROW_FIELDS, SEAT_FIELDS, SLICES
 from oxx_env.rules import HAND_SIZE, MAX_PLAYERS, N_COLORS, ROWS
+
+with extras.needed_by("oxx_env.network"):
+    import torch
+    from torch import Tensor, nn
 
 _CARD_FORESIGHT = slice(len(CARD_SCALARS), len(CARD_SCALARS) + len(SLOT_FIELDS))
 # Which inputs of which layers are the foresight.

@@ -26,6 +26,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.extras import needed_by
+
 Interval = tuple[float, float]  # low, high
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # the standard normal's 97.5 % point
@@ -140,7 +142,8 @@ def openskill_ratings(
     several places plays each with the same rating and keeps the mean of the outcomes. Bots do not
     learn while they play, so the rating's drift (tau) is off. Raises ImportError without openskill.
     """
-    from openskill.models import PlackettLuce
+    with needed_by("a rating"):
+        from openskill.models import PlackettLuce
 
     model = PlackettLuce(tau=0.0)
     ratings = [model.rating() for _ in range(entries)]

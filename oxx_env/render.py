@@ -20,6 +20,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.cards import COLORS, LETTERS, MOST_LETTERS, letters
+from oxx_env.extras import needed_by
 from oxx_env.rules import FIRST_ROW, deck_cards
 from oxx_env.texts import fold, packed, printable, width
 from oxx_env.views import View
@@ -534,7 +535,7 @@ def rgb_array(
 ) -> NDArray[np.uint8]:
     """The table as pixels, uint8 [height, width, 3]; the height is 0.7 widths.
 
-    For the other arguments see `svg`. Needs pillow (`oxx_env[render]`). Raises ValueError for a
+    For the other arguments see `svg`. Needs pillow (the extra `render`). Raises ValueError for a
     width outside 100 to 4000.
     """
     if not 100 <= width <= 4000:
@@ -586,17 +587,13 @@ def _font(size: int) -> Any:
 
 
 def pillow() -> tuple[Any, Any]:
-    try:
+    with needed_by("a picture"):
         from PIL import Image, ImageDraw
-    except ImportError as error:
-        raise ImportError(
-            "pictures need pillow: pip install 'oxx_env[render]'", name="PIL"
-        ) from error
     return Image, ImageDraw
 
 
 class Window:
-    """A window that shows one view after another. Needs pygame-ce (`oxx_env[render]`).
+    """A window that shows one view after another. Needs pygame-ce (the extra `render`).
 
     It opens at a size that suits the screen and can be made larger or smaller; the picture follows.
 
@@ -614,12 +611,8 @@ class Window:
         width: int | None = None,
     ) -> None:
         pillow()
-        try:
+        with needed_by("a window"):
             import pygame
-        except ImportError as error:
-            raise ImportError(
-                "a window needs pygame-ce: pip install 'oxx_env[render]'", name="pygame"
-            ) from error
         self._pygame: Any = pygame
         pygame.display.init()
         pygame.display.set_caption(title)

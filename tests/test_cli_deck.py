@@ -163,7 +163,7 @@ def test_version(oxx):
         (UserError("no such rule"), 2, "oxx: no such rule\n"),
         (ValueError("players 11: should be 2 to 10"), 2, "oxx: players 11: should be 2 to 10\n"),
         (FileNotFoundError(2, "No such file", "a.csv"), 2, "oxx: a.csv: No such file\n"),
-        (ModuleNotFoundError("", name="torch"), 2, "oxx: this needs torch: pip install"),
+        (ModuleNotFoundError("", name="torch"), 2, "oxx: this needs torch: "),
         (KeyError("x"), 70, "oxx: KeyError: 'x' (a fault of oxx"),
         (KeyboardInterrupt(), 130, ""),
     ],

@@ -26,6 +26,7 @@ from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
+from oxx_env import extras
 from oxx_env.views import View
 
 __all__ = ["BOTS", "Bot", "BotSpecError", "Kind", "describe", "make", "whole"]
@@ -166,14 +167,12 @@ def make(spec: str) -> Bot:
         )
     options = _options(spec, name, kind, rest)
     try:
-        module: Any = importlib.import_module(kind.module)
+        with extras.needed_by(repr(spec)):
+            module: Any = importlib.import_module(kind.module)
     except ModuleNotFoundError as error:
         if error.name == kind.module:
             raise BotSpecError(f"{spec!r}: this version has no {name} bot") from error
-        raise BotSpecError(
-            f"{spec!r} needs the package {error.name!r}, which is not installed: "
-            "pip install 'oxx-env[train]'"
-        ) from error
+        raise
     factory: Factory = getattr(module, kind.factory)
     bot = factory(*arguments, options)
     bot.spec = spec

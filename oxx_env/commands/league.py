@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from oxx_env.commands import OK, Report, Texts, UserError, _show
 from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
+from oxx_env.extras import needed_by
 from oxx_env.files import open_whole
 
 if TYPE_CHECKING:
@@ -52,7 +53,8 @@ class Run(Report):
         from oxx_env import arena
 
         if self.png is not None:
-            import matplotlib  # noqa: F401  (say so before hours of play, not after)
+            with needed_by("--png"):
+                import matplotlib  # noqa: F401  (say so before hours of play, not after)
 
             check_writable(self.png)
         bar = _show.Bar(self.json)

@@ -13,6 +13,7 @@ from types import FrameType
 from typing import IO, ClassVar, Optional
 
 from oxx_env.commands import OK, Command, UserError
+from oxx_env.extras import needed_by
 from oxx_env.files import remove_unfinished
 
 try:
@@ -54,10 +55,11 @@ class Run(Command):
     knows it knows every hidden card. Without it each deal is secret."""
 
     def run(self) -> int:
-        import uvicorn
+        with needed_by("the table in the browser"):
+            import uvicorn
 
-        from oxx_env.web.app import make_app
-        from oxx_env.web.connections import Connection, allow_many
+            from oxx_env.web.app import make_app
+            from oxx_env.web.connections import Connection, allow_many
 
         if not 0 <= self.port <= 65535:
             raise UserError(f"--port {self.port}: should be 0 to 65535")

@@ -1,7 +1,7 @@
 """A batch of games for stable-baselines3: one environment = one game with one learning seat.
 
 How the batch is played is told in `batch`. This is the only module of the environments that needs
-stable-baselines3 (`pip install 'oxx_env[train]'`); `gym_vector` is the same batch without it.
+stable-baselines3 (the extra `train`); `gym_vector` is the same batch without it.
 
     from sb3_contrib import MaskablePPO
     from oxx_env.envs.vector import BaronOxxVecEnv
@@ -19,14 +19,16 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
-from oxx_env import cards
+from oxx_env import cards, extras
 from oxx_env.envs.batch import Batch, Step, check_actions
 from oxx_env.envs.match import METADATA, action_space, observation_box
 from oxx_env.rules import RULE_SETS
 from oxx_env.table import MAX_SEED, check_seed
 from oxx_env.views import View
+
+with extras.needed_by("oxx_env.envs.vector"):
+    from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 
 class BaronOxxVecEnv(VecEnv):

@@ -49,7 +49,7 @@ def levels() -> tuple[Level, ...]:
         if level.name not in found:
             try:
                 bots.make(level.spec)
-            except (ValueError, OSError):  # not trained, not shipped, or not in this version
+            except (ValueError, OSError, ImportError):  # not shipped, or not in this version
                 continue
             found[level.name] = level
     return tuple(found.values())
