@@ -23,6 +23,7 @@ from typing import Any
 
 from oxx_env import __version__, commands, extras
 from oxx_env.commands import OK, UNUSABLE, Command, UserError
+from oxx_env.imports import UntriedVersion
 from oxx_env.shell import INTERRUPTED, quietly
 from oxx_env.texts import message, shown
 
@@ -175,7 +176,7 @@ def _explain(error: Exception) -> tuple[str, int]:
     if isinstance(error, OSError) and error.strerror:
         where = f"{error.filename}: " if error.filename is not None else ""
         return f"{where}{error.strerror}", UNUSABLE
-    if isinstance(error, UserError | ValueError | OSError):
+    if isinstance(error, UserError | ValueError | OSError | UntriedVersion):
         return str(error), UNUSABLE
     hint = "a fault of oxx; OXX_TRACEBACK=1 shows where"
     return f"{type(error).__name__}: {error} ({hint})", INTERNAL

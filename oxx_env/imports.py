@@ -19,14 +19,18 @@ def when_imported(name: str, action: Callable[[], None]) -> None:
         sys.meta_path.insert(0, _Waiting(name, action))
 
 
+class UntriedVersion(ImportError):
+    """A package is there in a version that this one was not tried with; the message says so."""
+
+
 def require_tested(name: str, version: tuple[int, int], least: str, below: str) -> None:
-    """Raise ImportError for a version (major, minor) of a package that was not tried.
+    """Raise UntriedVersion for a version (major, minor) of a package that was not tried.
 
     least, below  the bounds of pyproject.toml: `0.61`, `0.69`
     """
     first, end = (tuple(map(int, bound.split("."))) for bound in (least, below))
     if not first <= version < end:
-        raise ImportError(
+        raise UntriedVersion(
             f"oxx_env was tried with {name} from {least} to below {below} and needs what others may"
             f" lack; here is {version[0]}.{version[1]}:"
             f" {sys.executable or 'python'} -m pip install '{name}>={least},<{below}'",

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env import cli, extras
+from oxx_env import cli, extras, imports
 
 ROOT = Path(__file__).parents[1]
 ASK = """
@@ -207,8 +207,20 @@ def test_a_version_of_numba_that_was_not_tried_is_refused(version: tuple[int, in
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     told = done.stderr.strip().splitlines()[-1]
     assert told.startswith(
-        f"ImportError: oxx_env was tried with numba from {least} to below {below}"
+        f"oxx_env.imports.UntriedVersion: oxx_env was tried with numba from {least} to below {below}"
     )
     assert told.endswith(
         f"here is {version[0]}.{version[1]}: {sys.executable} -m pip install '{wanted}'"
     )
+
+
+def test_on_the_command_line_an_untried_version_is_one_message_and_exit_code_2(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    def untried(self: object) -> None:
+        imports.require_tested("numba", (0, 60), "0.61", "0.69")
+
+    monkeypatch.setattr(cli.load_command("deck check"), "run", untried)
+    assert cli.main(["deck", "check", "x"]) == 2
+    out, err = capsys.readouterr()
+    assert (out, err.count("\n")) == ("", 1) and err.startswith("oxx: oxx_env was tried with numba")
