@@ -16,9 +16,9 @@ from oxx_env.engine import PENDING, masks
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import ACTIONS, RULE_SETS
 from training.config import Diverged
+from training.decisions import Decisions
 from training.distill import (
     Config,
-    Data,
     generate,
     imitate,
     judge,
@@ -35,11 +35,11 @@ SMALL = Config(
 
 
 @pytest.fixture(scope="module")
-def data() -> Data:
+def data() -> Decisions:
     return generate(SMALL, 0)
 
 
-def test_the_same_options_give_the_same_data(data: Data) -> None:
+def test_the_same_options_give_the_same_data(data: Decisions) -> None:
     again = generate(SMALL, 0)
     assert data.games.tobytes() == again.games.tobytes()
     np.testing.assert_array_equal(data.values, again.values)
@@ -52,7 +52,7 @@ def test_the_first_weights_follow_from_the_seed() -> None:
     assert one.tobytes() == same.tobytes() != other.tobytes()
 
 
-def test_exactly_the_legal_actions_have_a_value(data: Data) -> None:
+def test_exactly_the_legal_actions_have_a_value(data: Decisions) -> None:
     n = len(data.seats)
     who = np.zeros(n, PENDING)
     who["game"], who["seat"] = np.arange(n), data.seats
@@ -62,14 +62,14 @@ def test_exactly_the_legal_actions_have_a_value(data: Data) -> None:
     assert (legal.sum(axis=1) >= 2).all()
 
 
-def test_all_table_sizes_rule_sets_and_phases_occur(data: Data) -> None:
+def test_all_table_sizes_rule_sets_and_phases_occur(data: Decisions) -> None:
     assert set(data.games["players"].tolist()) == {2, 5}
     assert set(data.games["rules"].tolist()) == set(range(len(RULE_SETS)))
     assert set(data.games["phase"].tolist()) == {0, 1}
     assert len(set(data.games["round"].tolist())) > 10
 
 
-def test_targets_prefer_the_better_action_by_the_temperature(data: Data) -> None:
+def test_targets_prefer_the_better_action_by_the_temperature(data: Decisions) -> None:
     _, policy, value = targets(data, temperature=0.5, reward_scale=0.1)
     np.testing.assert_allclose(policy.sum(axis=1), 1, atol=1e-5)
     best = data.values.argmax(axis=1)
@@ -88,7 +88,7 @@ def test_parts_on_disk_are_used_again_and_never_for_other_options(tmp_path: Path
     second = load_part(small, 0)
     assert first.games.tobytes() == second.games.tobytes()
     assert first.seconds == second.seconds > 0  # a later sitting knows how long it took
-    with pytest.raises(ValueError, match="made with other options"):
+    with pytest.raises(ValueError, match="made with another horizon"):
         load_part(dataclasses.replace(small, horizon=3), 0)
 
 
@@ -112,7 +112,7 @@ def test_a_part_whose_games_contradict_themselves_is_refused(tmp_path: Path) -> 
     for spoiled, message in [
         ({"games": games}, "game 7: row_sums"),
         ({"seats": sound["seats"] + np.uint8(20)}, "game 0: seat 2[0-9] has nothing to decide"),
-        ({"values": sound["values"][:, :3]}, "values are"),
+        ({"values": sound["values"][:, :3]}, "values is"),
     ]:
         np.savez(path, **{**sound, **spoiled})
         with pytest.raises(ValueError, match=f"no part of a data set.*{message}"):
@@ -172,7 +172,7 @@ def test_the_search_of_a_policy_teaches_too(tmp_path: Path) -> None:
     assert main([*arguments, "--teacher", "apprentice"]) == 2  # its data would be another's
 
 
-def test_steps_that_are_too_long_are_told(data: Data) -> None:
+def test_steps_that_are_too_long_are_told(data: Decisions) -> None:
     config = dataclasses.replace(SMALL, learning_rate=1e12, hidden=16, minibatch=1000, epochs=2)
     with pytest.raises(Diverged, match=r"diverged after [\d,]+ decisions: .* no longer finite"):
         imitate(new_network(config), config, [data], data, progress=False)

@@ -346,6 +346,17 @@ def test_a_process_killed_while_it_makes_data_loses_at_most_one_part(
     assert (tmp_path / "checkpoint/config.json").exists()
 
 
+def test_a_training_that_diverges_says_so_and_keeps_what_was_before(
+    tmp_path: Path, capsys: Any
+) -> None:
+    words = "--init quick --rival quick --decisions 100 --part 100 --deals 1 --players 2"
+    words += " --random-decks 1 --held-decisions 10 --minibatch 10 --learning-rate 1e30"
+    assert main([*words.split(), "--run-dir", str(tmp_path)]) == 2
+    said = capsys.readouterr().err
+    assert "loss or gradient are no longer finite" in said and "a smaller --learning-rate" in said
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["config.json", "data"]
+
+
 # --- what is refused ----------------------------------------------------------------------------
 
 

@@ -46,8 +46,8 @@ _RECORDS = hashlib.sha256(repr([GAME.descr, DECK.descr]).encode()).hexdigest()[:
 Thinker = Callable[[Any, Any, Any, Any], None]
 
 
-class Stopped(Exception):
-    """A signal asked for the end."""
+class Stopped(KeyboardInterrupt):
+    """Ctrl-C, or another signal that asks for the end, noticed where nothing is lost."""
 
 
 @dataclass

@@ -19,7 +19,6 @@ import math
 import shlex
 import sys
 import time
-from collections.abc import Callable
 from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -51,21 +50,15 @@ from oxx_env.engine import (
     stack_decks,
     step,
 )
-from oxx_env.files import read_arrays
-from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.network import OxxNetwork
 from oxx_env.rules import (
     ACTIONS,
     CARD_PHASE,
-    DECK,
-    GAME,
     MAX_PLAYERS,
     MIN_PLAYERS,
-    POSITIVE,
     RULE_SETS,
 )
 from oxx_env.shell import program
-from oxx_env.sound import check_games
 from training.config import (
     ABOVE_0,
     Diverged,
@@ -74,12 +67,10 @@ from training.config import (
     check_types,
     check_width,
 )
+from training.decisions import Decisions, Thinker, read_part, write_part
 from training.evaluate import commit, model_card
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
-
-# Values the actions of PENDING: games, decks, who, and values [N, ACTIONS] to be filled in.
-Thinker = Callable[[Any, Any, Any, Any], None]
 
 RANGES: dict[str, tuple[float, float]] = {
     "seed": (0, 2**32 - 1),
@@ -165,25 +156,7 @@ class Config:
             load_checkpoint(self.teacher)
 
 
-@dataclass
-class Data:
-    """Decisions with their values.
-
-    games   GAME [N], full records resting at the decision; `deck` indexes `decks`
-    decks   DECK [D]
-    seats   uint8 [N]
-    values  float32 [N, ACTIONS], relative points after the horizon; -inf where illegal
-    seconds it took to make them
-    """
-
-    games: NDArray[np.void]
-    decks: NDArray[np.void]
-    seats: NDArray[np.uint8]
-    values: NDArray[np.float32]
-    seconds: float = 0.0
-
-
-def generate(config: Config, number: int) -> Data:
+def generate(config: Config, number: int) -> Decisions:
     """One part of the data set; the same for any number of cores."""
     start = time.monotonic()
     rng = np.random.default_rng([config.seed, 2, number])
@@ -219,7 +192,7 @@ def generate(config: Config, number: int) -> Data:
         keep = rng.integers(0, 30, count)[who["game"][:n]] > wait
         moving = np.ascontiguousarray(who[:n][keep])
         step(games, decks, moving, len(moving), np.ascontiguousarray(actions[:n][keep]), True)
-    kept: list[Data] = []
+    kept: list[tuple[NDArray[Any], ...]] = []
     total = 0
     while total < config.part:
         n = int(pending(games, who))
@@ -230,14 +203,8 @@ def generate(config: Config, number: int) -> Data:
             thinkers[0 if part.start == 0 else 1](games, decks, mine, values[part])
 
         in_parts_by_game(think, who[:n])
-        kept.append(
-            Data(
-                games[who["game"][:n]].copy(),
-                decks,
-                who["seat"][:n].copy(),
-                values.astype(np.float32),
-            )
-        )
+        now = who[:n]
+        kept.append((games[now["game"]], now["seat"].copy(), now["game"].copy(), values))
         total += n
         chosen = values.argmax(axis=1)
         draw = rng.random(n)
@@ -247,14 +214,11 @@ def generate(config: Config, number: int) -> Data:
             draw -= share
             draw[draw < 0] = 2
         step(games, decks, who, n, chosen.astype(np.int64), True)
-    cut = config.part
-    return Data(
-        np.concatenate([k.games for k in kept])[:cut],
-        decks,
-        np.concatenate([k.seats for k in kept])[:cut],
-        np.concatenate([k.values for k in kept])[:cut],
-        time.monotonic() - start,
+    found, seats, origin, worth = (
+        np.concatenate(a)[: config.part] for a in zip(*kept, strict=True)
     )
+    took = time.monotonic() - start
+    return Decisions(found, decks, seats, origin, worth.astype(np.float32), took)
 
 
 def _thinker(config: Config) -> Thinker:
@@ -281,47 +245,20 @@ def in_parts_by_game(function: Any, who: NDArray[np.void]) -> None:
     in_parts(lambda part: [function(bounds[i]) for i in range(part.start, part.stop)], 2)
 
 
-def load_part(config: Config, number: int, kind: str = "part") -> Data:
+def load_part(config: Config, number: int, kind: str = "part") -> Decisions:
     """A part from the run folder; made and written if it is not there."""
     path = config.run_dir / "data" / f"{kind}-{number:04d}.npz"
-    taught: list[Any] = []
+    names = ("seed", "part", "teacher", "determinisations", "horizon", "players", "rules", "decks")
+    key = {name: getattr(config, name) for name in (*names, "random_decks")} | {"number": number}
     if config.teacher != "mc":
-        taught = [config.teacher, checksum(config.teacher), policy_search.identity(config.teacher)]
-    wanted = json.dumps(
-        [*taught, config.seed, config.part, config.determinisations, config.horizon, config.players,
-         config.rules, config.decks, config.random_decks, GAME.itemsize, DECK.itemsize]
-    )  # fmt: skip
-    if path.exists():
-        try:
-            kept = read_arrays(path, most=1 << 34)
-            made = str(kept.pop("options"))
-            data = Data(**{**kept, "seconds": float(kept["seconds"])})
-            check_games(data.games, data.decks, data.seats)
-            if data.values.shape != (len(data.games), ACTIONS):
-                raise ValueError(f"values are {list(data.values.shape)}, not {ACTIONS} a game")
-        except (ValueError, KeyError, TypeError) as error:
-            raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
-        if made != wanted:
-            raise ValueError(f"{path} was made with other options; name another --run-dir")
-        return data
-    data = generate(config, number)
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_suffix(".part")
-    with open(temporary, "wb") as out:
-        np.savez(
-            out,
-            games=data.games,
-            decks=data.decks,
-            seats=data.seats,
-            values=data.values,
-            seconds=np.array(data.seconds),
-            options=np.array(wanted),
-        )
-    temporary.replace(path)
-    return data
+        key["policy"] = checksum(config.teacher)
+        key["search"] = policy_search.identity(config.teacher)
+    if not path.exists():
+        write_part(path, generate(config, number), key)
+    return read_part(path, key)
 
 
-def load_held(config: Config) -> Data:
+def load_held(config: Config) -> Decisions:
     """The decisions to judge by, like a part, from a seed of their own."""
     held = replace(
         config,
@@ -333,25 +270,14 @@ def load_held(config: Config) -> Data:
 
 
 def targets(
-    data: Data, temperature: float, reward_scale: float
+    data: Decisions, temperature: float, reward_scale: float
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
-    """Observations [N, INPUT], policy targets [N, ACTIONS], value targets [N]."""
-    n = len(data.seats)
-    who = np.zeros(n, PENDING)
-    who["game"], who["seat"] = np.arange(n), data.seats
-    observations = np.empty((n, INPUT), np.float32)
-    encode_inputs(data.games, data.decks, who, n, observations)
+    """Inputs [N, INPUT], policy targets [N, ACTIONS], value targets [N]."""
     best = data.values.max(axis=1, keepdims=True)
     policy = np.exp((data.values - best) / temperature)
     policy /= policy.sum(axis=1, keepdims=True)
-    points = data.games["points"].astype(np.float32)
-    players = data.games["players"].astype(np.float32)
-    rows = np.arange(n)
-    own = points[rows, data.seats]
-    relative = own - (points.sum(axis=1) - own) / (players - 1)
-    relative = np.where(data.games["rules"] & POSITIVE, relative, -relative)
-    value = (best[:, 0] - relative) * np.float32(reward_scale)
-    return observations, policy.astype(np.float32), value.astype(np.float32)
+    value = (best[:, 0] - data.relative()) * np.float32(reward_scale)
+    return data.inputs(), policy.astype(np.float32), value.astype(np.float32)
 
 
 def new_network(config: Config) -> OxxNetwork:
@@ -361,7 +287,7 @@ def new_network(config: Config) -> OxxNetwork:
 
 
 def imitate(
-    net: OxxNetwork, config: Config, parts: list[Data], held: Data, progress: bool = True
+    net: OxxNetwork, config: Config, parts: list[Decisions], held: Decisions, progress: bool = True
 ) -> dict[str, float]:
     """Fit the network to the parts. Returns how it does on the decisions held out, see `judge`."""
     torch.set_num_threads(1)
@@ -400,7 +326,7 @@ def imitate(
     return judge(net, targets(held, config.temperature, config.reward_scale), held)
 
 
-def judge(net: OxxNetwork, encoded: Any, data: Data) -> dict[str, float]:
+def judge(net: OxxNetwork, encoded: Any, data: Decisions) -> dict[str, float]:
     """Held-out cross entropy; regret against the search in points a decision, in all, by phase and
     by table size; error of the value, scaled."""
     obs, policy, value = encoded

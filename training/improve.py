@@ -70,10 +70,12 @@ from oxx_env.forward import hidden_of, score
 from oxx_env.network import OxxNetwork
 from oxx_env.ratings import share_interval
 from oxx_env.rules import CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS
-from oxx_env.texts import message
+from oxx_env.shell import program
 from training.config import (
     ABOVE_0,
     PRESETS,
+    Diverged,
+    check_finite,
     check_ranges,
     check_types,
     check_width,
@@ -85,7 +87,6 @@ from training.regret import half_width
 from training.selfplay import duel
 from training.train import check_like
 
-EXIT_STOPPED, EXIT_UNUSABLE = 130, 2
 CONFIG, FIGURES, STATE = "config.json", "figures.json", "learner.npz"
 SAVE_EVERY = 20  # parts learned from between two saved states
 CHUNK = 200  # games of the gate that are played in one go
@@ -399,7 +400,9 @@ class Learner:
             error = torch.nn.functional.mse_loss(value, target)
             self.optimizer.zero_grad()
             (policy + config.value_coef * error).backward()
-            torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.max_grad_norm)
+            norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.max_grad_norm)
+            learned = self.position * config.part + index * size
+            check_finite("loss or gradient are", learned, policy.detach(), error.detach(), norm)
             self.optimizer.step()
             terms = found.gain, found.kl, error
             self.sums += [*(float(term.detach()) for term in terms), 1]
@@ -888,18 +891,18 @@ def signals_set(stop: threading.Event) -> Iterator[None]:
             signal.signal(number, handler)
 
 
+@program("improve.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
+    run = Run(config, shlex.join(["python", "training/improve.py", *argv]))
     try:
-        run = Run(config, shlex.join(["python", "training/improve.py", *argv]))
         with signals_set(run.stop):
             run.go()
-    except (ValueError, OSError) as error:
-        print(f"improve.py: {message(error)}", file=sys.stderr)
-        return EXIT_UNUSABLE
-    except (Stopped, KeyboardInterrupt):
-        print("improve.py: stopped; the same command goes on", file=sys.stderr)
-        return EXIT_STOPPED
+    except Diverged as error:
+        raise ValueError(
+            f"{error}\nTry a smaller --learning-rate (it was {config.learning_rate:g}) in another"
+            f" --run-dir; the iterations so far are in {run.folder / 'iterations'}"
+        ) from error
     best = run.kept(len(run.rows))
     where = str(run.folder / "checkpoint") if best else None
     print(json.dumps({"checkpoint": where, "iteration": best, "figures": run.rows[-1]}))
