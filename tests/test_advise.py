@@ -6,7 +6,8 @@ import json
 import numpy as np
 import pytest
 
-from oxx_env import cli, notation
+from oxx_env import advice, cli, notation
+from oxx_env.bots.monte_carlo import MonteCarlo, Outcomes, growing
 from oxx_env.table import Table
 
 CARD = "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88"
@@ -44,7 +45,12 @@ def test_every_legal_card_gets_points_and_win_share_and_one_is_the_choice(oxx_ad
     assert [a["card"] for a in data["actions"]] == [3, 17, 52, 88]
     assert all(a["row"] is None for a in data["actions"])
     assert all(a["points"] >= 0 and 0 <= a["win_share"] <= 1 for a in data["actions"])
-    assert [a["action"] for a in data["actions"] if a["choice"]] == [data["choice"]]
+    keys = "action card row points win_share difference se about_equal choice"
+    assert all(list(a) == keys.split() for a in data["actions"])
+    assert list(data) == ["position", "bot", "seat", "phase", "actions", "choice", "clear"]
+    (choice,) = [a for a in data["actions"] if a["choice"]]
+    assert choice["action"] == data["choice"]
+    assert choice["difference"] == choice["se"] == 0 and not choice["about_equal"]
     assert notation.from_text(data["position"]).hand == [3, 17, 52, 88]
 
 
@@ -121,25 +127,150 @@ def test_a_file_in_another_encoding_is_named_and_a_mark_of_utf_8_is_fine(oxx_adv
 @pytest.mark.parametrize(
     ("bot", "told"),
     [
-        ("mc:20", "by the outlook 4 rounds ahead, the figures are for the end"),
-        ("mc:20:horizon=1", "by the outlook this round,"),
-        ("search:quick:2", "by the points to the end of the hand and the policy's opinion, the"),
+        ("mc:20", "Difference: points against the others' mean 4 rounds ahead, compared with"),
+        ("mc:20:horizon=1", "points against the others' mean at the end of this round,"),
+        ("search:quick:2", "points against the others' mean at the end of the hand,"),
         ("greedy", "The choice is that of greedy; the figures are from mc:1000."),
-        ("mc:20:value=win", ""),  # compares what is shown
+        ("mc:20:value=win", "Difference: share of the victory at the end of the game,"),
     ],
 )
-def test_where_choice_and_figures_need_not_agree_this_is_said(oxx_advise, bot, told):
+def test_it_is_said_what_the_differences_are(oxx_advise, bot, told):
     _, out, _ = oxx_advise(CARD, "--bot", bot)
-    assert told in out
-    assert ("The choice is" in out) == bool(told)
+    assert told in " ".join(out.split())
 
 
 def test_who_names_no_bot_asks_search_with_the_champion(oxx_advise):
     code, out, _ = oxx_advise(CARD, "--json")
     told = json.loads(out)
-    assert code == 0 and told["bot"] == "search:champion:200"
-    assert out == oxx_advise(CARD, "--json", "--bot", "search:champion:200")[1]
+    assert code == 0 and told["bot"] == "search:champion:1600"
+    assert out == oxx_advise(CARD, "--json", "--bot", "search:champion:1600")[1]
     assert out != oxx_advise(CARD, "--json", "--bot", "search:champion:2")[1]
+
+
+# --- what is clear and what is about equal ---
+
+
+def outcomes(*lists, opinion=None):
+    """What actions 0, 1, ... came to, deal by deal; shares of the victory a tenth of that."""
+    told = np.array(lists, float)
+    padded = np.zeros((10, told.shape[1]))
+    padded[: len(told)] = told
+    products = np.stack([padded @ padded.T, (padded / 10) @ (padded / 10).T])
+    means = padded.mean(axis=1)
+    liked = None if opinion is None else np.array([*opinion, *[0.0] * (10 - len(opinion))])
+    return Outcomes([*range(len(lists))], told.shape[1], means, means, means / 10, products, liked)
+
+
+def test_the_error_is_that_of_the_differences_not_of_the_levels():
+    luck = np.array([-30.0, 10.0, 25.0, -5.0] * 10)
+    apart = np.array([1.0, 2.0] * 20)
+    difference, se = outcomes(luck, luck - apart).above(0, 1)
+    assert difference == pytest.approx(1.5)
+    assert se == pytest.approx(apart.std(ddof=1) / 40**0.5)
+    assert outcomes(luck, luck).above(0, 1) == (0, 0)
+
+
+def advised(monkeypatch, *parts):
+    """Advice where the play-outs come to this, part by part; and how many parts were used."""
+    used = []
+
+    def told(self, view, rng):
+        for part in parts:
+            used.append(part)
+            yield part
+
+    monkeypatch.setattr(MonteCarlo, "outcomes", told)
+    view = notation.from_text(CARD)
+    return advice.advise(view, "mc:20", np.random.default_rng(0)), len(used)
+
+
+LUCK = np.array([-4.0, 4.0] * 50)
+
+
+def test_more_deals_are_tried_until_one_is_surely_best(monkeypatch):
+    none = np.zeros(100)
+    unsure = outcomes(none + 0.5, none + LUCK, none - 3, none - 4)
+    sure = outcomes(none + 2, none + LUCK, none - 3, none - 4)
+    told, used = advised(monkeypatch, unsure, sure, sure)
+    assert used == 2 and told.clear
+    assert [option.difference for option in told] == [0, -2, -5, -6]
+    assert not any(option.about_equal for option in told)
+    assert told.notes()[0] == "Card 3 is clearly best."
+    told, used = advised(monkeypatch, unsure, unsure)
+    assert used == 2 and not told.clear
+    assert [option.about_equal for option in told] == [False, True, False, False]
+    assert told.notes()[0] == "Card 3 is about equal to card 17."
+
+
+def test_of_equals_the_policy_has_its_choice_and_this_is_said(monkeypatch):
+    none = np.zeros(100)
+    lists = [none + 0.5, none + LUCK, none - 3, none - 4]
+    told, _ = advised(monkeypatch, outcomes(*lists, opinion=[-1, -0.5, 0, 0]))
+    assert told.choice.card == 17 and told.opinion and not told.clear
+    assert [option.difference for option in told] == [0.5, 0, -3, -4]
+    assert told.notes()[0] == "Card 17 is about equal to card 3; the policy's opinion prefers it."
+    names = [line[0] for line in advice.table(told)[1]]
+    assert names == ["card 3", "card 17", "card 52", "card 88"]
+
+
+def test_few_deals_make_nothing_clear(monkeypatch):
+    told, _ = advised(monkeypatch, outcomes([9.0, 9], [1.0, 1], [0.0, 0], [0.0, 0]))
+    assert not told.clear and [option.about_equal for option in told] == [False, True, True, True]
+
+
+@pytest.mark.parametrize(
+    ("shares", "says"),
+    [
+        ([0.2, 0.3, 0.1, 0.1], "Points and wins disagree: card 17 has the better share of the"),
+        ([0.2, 0.202, 0.1, 0.1], "By share of the victory card 17 is first, by 0.2 ± 1.0 %, which"),
+        ([0.3, 0.2, 0.1, 0.1], None),
+    ],
+)
+def test_where_points_and_wins_disagree_this_is_said(monkeypatch, shares, says):
+    none = np.zeros(100)
+    found = outcomes(none + 9, none, none, none)
+    won = np.array([*shares, *[0.0] * 6])
+    deals = won[:, None] + np.where(np.arange(10) == 1, 1, 0)[:, None] * LUCK / 4 * 0.05
+    found.products[1] = deals @ deals.T
+    found.shares[:] = won
+    told, _ = advised(monkeypatch, found)
+    assert told.choice.card == 3
+    assert len(told.notes()) == (2 if says else 1)
+    assert not says or told.notes()[1].startswith(says)
+
+
+def test_deals_grow_up_to_a_number():
+    assert list(growing(1600, 0)) == [100, 100, 200, 400, 800]
+    assert list(growing(250, 0)) == [100, 100, 50]
+    assert list(growing(1, 0)) == [2]
+
+
+@pytest.mark.parametrize("bot", ["mc:300", "mc:60:value=win", "search:quick:60", "mc:2ms"])
+def test_a_clear_choice_has_no_better_beside_it(bot):
+    for seed in range(4):
+        for view in (notation.from_text(CARD), row_view()):
+            told = advice.advise(view, bot, np.random.default_rng(seed))
+            assert told.choice.difference == told.choice.se == 0
+            assert told.clear == all(o.worse for o in told if not o.choice)
+            for option in told:
+                if not option.choice:
+                    beyond = abs(option.difference) > 2 * option.se and told.deals >= advice.FEW
+                    assert option.about_equal == (not beyond)
+                    assert option.difference <= 0 or option.about_equal
+            if "ms" not in bot:
+                again = advice.advise(view, bot, np.random.default_rng(seed))
+                assert again == told
+
+
+def test_a_bot_that_errs_is_not_called_clear():
+    """The figures are from Monte Carlo then, and what is better by them stands above the choice."""
+    view, above = row_view(), 0
+    for seed in range(4):
+        told = advice.advise(view, "random", np.random.default_rng(seed))
+        best = max(option.difference for option in told)
+        assert best <= 0 or not told.clear
+        above += best > 0
+    assert above
 
 
 def test_the_positions_in_the_help_can_be_pasted(oxx_advise):

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -38,6 +38,8 @@ MAX_MILLISECONDS = 3_600_000
 # What is added up for each action, sums [ACTIONS, TALLIES].
 RELATIVE, LEAD, POINTS, WINS = 0, 1, 2, 3
 TALLIES = 4
+
+FIRST_DEALS = 100  # before it is first looked whether more are needed
 
 
 # --- what an outcome is worth -------------------------------------------------------------------
@@ -102,6 +104,22 @@ def search(view, deck, seat, n, rounds, on, work, unseen, count, sums):
                     play_out(game, deck, GREEDY, TO_THE_END)
                     sums[action, POINTS] += game["points"][seat]
                     sums[action, WINS] += victory_share(game, seat)
+
+
+@kernel
+def add_products(before, after, value, wins, products):
+    """What one deal has added to a tally, multiplied by pairs of actions.
+
+    before, after  tallies [ACTIONS, TALLIES]
+    value, wins    which of the tallies are multiplied
+    products       float64 [2, ACTIONS, ACTIONS], added to
+    """
+    for a in range(ACTIONS):
+        for b in range(ACTIONS):
+            for which, tally in enumerate((value, wins)):
+                one = after[a, tally] - before[a, tally]
+                other = after[b, tally] - before[b, tally]
+                products[which, a, b] += one * other
 
 
 @kernel_allocating
@@ -169,6 +187,15 @@ def _search(views, decks, seat, n, rounds, on, work, unseen, count, sums):
     search(views[0], decks[0], seat, n, rounds, on, work, unseen, count, sums)
 
 
+@kernel_allocating
+def _search_pairs(views, decks, seat, n, rounds, work, unseen, count, value, sums, products):
+    """`search` to the end of the game, with the products of each deal's outcomes."""
+    for _ in range(n):
+        before = sums.copy()
+        search(views[0], decks[0], seat, 1, rounds, True, work, unseen, count, sums)
+        add_products(before, sums, value, WINS, products)
+
+
 @kernel
 def _list_unseen(views, unseen):
     return list_unseen(views[0], unseen)
@@ -192,6 +219,54 @@ class ActionValue:
     value: float
     points: float
     win_share: float
+
+
+@dataclass(frozen=True)
+class Outcomes:
+    """What became of every legal action on the same deals.
+
+    legal      the actions
+    deals      number of deals
+    values     [ACTIONS] mean of what the bot chooses by; higher is better
+    points     [ACTIONS] mean own points at the end of this game, as the rulebook counts them
+    shares     [ACTIONS] mean share of the victory at the end of this game
+    products   [2, ACTIONS, ACTIONS] sums over the deals of the products of two actions' outcomes:
+               of what the bot chooses by, and of the shares
+    opinion    [ACTIONS] what a policy thinks of the actions, higher is better; None without one
+    """
+
+    legal: list[int]
+    deals: int
+    values: NDArray[np.float64]
+    points: NDArray[np.float64]
+    shares: NDArray[np.float64]
+    products: NDArray[np.float64]
+    opinion: NDArray[np.float64] | None = None
+
+    def above(self, action: int, other: int, shares: bool = False) -> tuple[float, float]:
+        """By how much an action is better than another, and the standard error of that, from the
+        differences deal by deal. Needs two deals."""
+        means, products = self.shares if shares else self.values, self.products[int(shares)]
+        mean = float(means[action] - means[other])
+        squares = products[action, action] + products[other, other] - 2 * products[action, other]
+        variance = max(0.0, float(squares) / self.deals - mean * mean)
+        return mean, (variance / (self.deals - 1)) ** 0.5
+
+
+def growing(deals: int, seconds: float) -> Iterator[int]:
+    """Sizes of parts that double what was done: up to so many deals, two at least; or while there
+    is time."""
+    start, done = time.perf_counter(), 0
+    while deals and done < max(2, deals):
+        part = min(max(done, FIRST_DEALS), max(2, deals) - done)
+        done += part
+        yield part
+    part = 0 if deals else 2
+    while part >= 1:
+        done += part
+        yield part
+        spent = time.perf_counter() - start
+        part = min(done, int(0.5 * (seconds - spent) * done / spent))
 
 
 class MonteCarlo:
@@ -218,9 +293,13 @@ class MonteCarlo:
                 f"{self.spec!r}: horizon is a number of rounds from 1, or end, not {horizon!r}"
             )
         self.rounds = TO_THE_END if horizon == "end" else int(horizon)
-        ahead = "this round" if self.rounds == 1 else f"{self.rounds} rounds ahead"
-        # What the choice rests on, where that is not the end of the game.
-        self.outlook = "" if self.rounds == TO_THE_END else f"the outlook {ahead}"
+        self.by_wins = value == "win"
+        # When what the choice rests on is counted.
+        self.outlook = (
+            "at the end of the game" if self.rounds == TO_THE_END
+            else "at the end of this round" if self.rounds == 1
+            else f"{self.rounds} rounds ahead"
+        )  # fmt: skip
         if self.seconds:
             _warm_up()
 
@@ -254,6 +333,25 @@ class MonteCarlo:
             )
             for action in legal
         ]
+
+    def outcomes(self, view: View, rng: np.random.Generator) -> Iterator[Outcomes]:
+        """Every legal action on the same deals: after `FIRST_DEALS`, twice as many and so on, up to
+        the bot's number or time. The caller stops when it knows enough."""
+        views = view.games.copy()
+        views["rng"] = rng.integers(2**64, dtype=np.uint64)
+        work, unseen = np.empty(2, GAME), np.empty(NUMBERS, np.uint8)
+        count = _list_unseen(views, unseen)
+        sums, products, done = np.zeros((ACTIONS, TALLIES)), np.zeros((2, ACTIONS, ACTIONS)), 0
+        for part in growing(self.determinisations, self.seconds):
+            _search_pairs(
+                views, view.decks, view.seat, part, self.rounds, work, unseen, count, self.tally,
+                sums, products,
+            )  # fmt: skip
+            done += part
+            means = sums.T / done
+            yield Outcomes(
+                view.legal, done, means[self.tally], means[POINTS], means[WINS], products.copy()
+            )
 
     def _sums(
         self, games: NDArray[np.void], view: View, rng: np.random.Generator, on: bool

@@ -20,7 +20,7 @@ from __future__ import annotations
 
 import re
 import time
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -30,6 +30,9 @@ from oxx_env import reflex
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.monte_carlo import (
     ActionValue,
+    Outcomes,
+    add_products,
+    growing,
     look,
     parse_budget,
     relative_points,
@@ -407,6 +410,15 @@ def _try_deals(views, decks, seat, n, alive, rounds, on, player, memory, tally):
     try_deals(views[0], decks[0], seat, n, alive, rounds, on, player, memory, tally)
 
 
+@kernel_allocating
+def _try_pairs(views, decks, seat, n, legal, rounds, player, memory, tally, products):
+    """`try_deals` to the end of the game, with the products of each deal's outcomes."""
+    for _ in range(n):
+        before = tally.copy()
+        try_deals(views[0], decks[0], seat, 1, legal, rounds, True, player, memory, tally)
+        add_products(before, tally, RELATIVE, WINS, products)
+
+
 # --- the bot ------------------------------------------------------------------------------------
 
 
@@ -422,7 +434,8 @@ class PolicySearch:
     """
 
     needs_state = False
-    outlook = "the points to the end of the hand and the policy's opinion"
+    by_wins = False
+    outlook = "at the end of the hand"  # when what the choice rests on is counted
 
     def __init__(self, path: str, budget: str, options: Mapping[str, str] | None = None) -> None:
         options = options or {}
@@ -493,6 +506,23 @@ class PolicySearch:
             )
             for action in legal
         ]
+
+    def outcomes(self, view: View, rng: np.random.Generator) -> Iterator[Outcomes]:
+        """Every legal action on the same deals, `MonteCarlo.outcomes`; the values are mean relative
+        points at the end of the hand, and the policy's opinion stands apart."""
+        views, legal_set = self._begin(view, rng)
+        tally, products, done = self._tally, np.zeros((2, ACTIONS, ACTIONS)), 0
+        for part in growing(self.deals, self.seconds):
+            _try_pairs(
+                views, view.decks, view.seat, part, legal_set, self.rounds, self._player,
+                self._memory, tally, products,
+            )  # fmt: skip
+            done += part
+            means = tally.T / done
+            yield Outcomes(
+                view.legal, done, means[RELATIVE], means[POINTS], means[WINS], products.copy(),
+                tally[:, OPINION].copy(),
+            )  # fmt: skip
 
     def values(
         self,

@@ -66,7 +66,7 @@ else:
 OK = 0
 FAILED = 1  # a readable deck or record fails its check
 UNUSABLE = 2  # input or option that cannot be used
-ADVISER = "search:champion:200"  # whom a person asks who names no bot
+ADVISER = "search:champion:1600"  # whom a person asks who names no bot
 
 
 class UserError(Exception):

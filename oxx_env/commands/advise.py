@@ -12,7 +12,7 @@ from oxx_env.commands import ADVISER, OK, Report, UserError
 from oxx_env.files import read_text
 
 if TYPE_CHECKING:
-    from oxx_env.advice import Option
+    from oxx_env.advice import Advice
     from oxx_env.views import View
 
 MOST = 1 << 20  # letters of an input
@@ -22,8 +22,11 @@ MOST = 1 << 20  # letters of an input
 class Run(Report):
     """What would a bot do here, and what does it expect of each legal action?
 
-    For each legal card or row: the expected own points at the end of the game, the expected share
-    of the victory, and which of them the bot would choose.
+    For each legal card or row, the best first: how much worse than the choice it is, with twice
+    the standard error of that (about equal: within it), the expected own points at the end of the
+    game and the expected share of the victory. All are tried on the same deals of what is hidden,
+    as many as are needed and at most as many as the bot's name says; the same seed gives the same
+    advice, except where the bot has a time for a decision (search:champion:500ms).
 
     A position is typed as words and card numbers: the rule set, players, your seat, the five rows
     (cards oldest first, joined by hyphens), your hand and what else you know, as far as you know
@@ -54,13 +57,13 @@ class Run(Report):
 
         bots.make(self.bot)
         view = notation.read_position(self._read(), self.deck or None)
-        options = advice.advise(view, self.bot, np.random.default_rng(self.seed))
+        told = advice.advise(view, self.bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
-        lines = [render.text(view, color=color, columns=columns), "", *_lines(options)]
+        lines = [render.text(view, color=color, columns=columns), "", *_lines(told)]
         lines.append(f"({self.bot}; {render.DIRECTION[view.rules]})")
-        lines += filter(None, [advice.basis(self.bot)])
-        self.report(self._data(view, options), texts.fold("\n".join(lines), columns))
+        lines += advice.lines(told, self.bot)
+        self.report(self._data(view, told), texts.fold("\n".join(lines), columns))
         return OK
 
     def _read(self) -> str:
@@ -85,7 +88,7 @@ class Run(Report):
             )
         return self.position
 
-    def _data(self, view: View, options: list[Option]) -> dict[str, Any]:
+    def _data(self, view: View, told: Advice) -> dict[str, Any]:
         from oxx_env import notation
 
         return {
@@ -93,15 +96,16 @@ class Run(Report):
             "bot": self.bot,
             "seat": view.seat,
             "phase": view.phase,
-            "actions": [option.to_dict() for option in options],
-            "choice": next(option.action for option in options if option.choice),
+            "actions": [option.to_dict() for option in told],
+            "choice": told.choice.action,
+            "clear": told.clear,
         }
 
 
-def _lines(options: list[Option]) -> list[str]:
+def _lines(told: Advice) -> list[str]:
     from oxx_env import advice
 
-    header, lines = advice.table(options)
+    header, lines = advice.table(told)
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

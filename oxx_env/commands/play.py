@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from oxx_env.views import View
 
 HELP = """Type the number of a card of your hand, or of a row (0 to 4), and Enter.
-h or hint   what a strong player would do, with the points and wins it expects
+h or hint   what a strong player would do, how much worse the others are, and how sure that is
 u or undo   take your last decision back
 t or table  show the table again
 r or rules  the rules in a few lines
@@ -252,10 +252,10 @@ class Game:
         from oxx_env import advice
 
         rng = np.random.default_rng([self.seed, self.seat, len(self.table.decisions), 1])
-        options = advice.advise(view, self.hint, rng)
-        self.terminal.table(*advice.table(options))
-        if basis := advice.basis(self.hint):
-            self.terminal.say(basis)
+        told = advice.advise(view, self.hint, rng)
+        self.terminal.table(*advice.table(told))
+        for line in advice.lines(told, self.hint):
+            self.terminal.say(line)
 
     def _undo(self) -> bool:
         """Go back to the person's last decision; False where there is none in this game."""

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 from oxx_env.commands import ADVISER, OK, Report, UserError
 
 if TYPE_CHECKING:
+    from oxx_env.advice import Advice
     from oxx_env.terminal import Terminal
     from oxx_env.tracker import Tracker
 
@@ -116,13 +117,14 @@ class Companion:
         """The state as plain JSON: what is expected, the view, and advice where one is due."""
         tracker = self.tracker
         known = tracker.expects not in ("rows", "hand")
-        options = self._advice() if self._own_decision() else []
+        told = self._advice() if self._own_decision() else None
         return {
             "file": self.file,
             "expects": tracker.expects,
             "view": tracker.view().to_dict() if known else None,
             "bot": self.bot,
-            "advice": [option.to_dict() for option in options],
+            "advice": [option.to_dict() for option in told or ()],
+            "clear": told.clear if told else None,
         }
 
     def follow(self, resumed: bool) -> None:
@@ -253,7 +255,7 @@ class Companion:
             return tracker.due[0] == tracker.seat
         return tracker.expects == "cards" and tracker.hand_size > 1
 
-    def _advice(self) -> list[Any]:
+    def _advice(self) -> Advice:
         import numpy as np
 
         from oxx_env import advice
@@ -267,9 +269,10 @@ class Companion:
         if not self._own_decision():
             self.terminal.say("You have nothing to decide now.")
             return
-        self.terminal.table(*advice.table(self._advice()))
-        if basis := advice.basis(self.bot):
-            self.terminal.say(basis)
+        told = self._advice()
+        self.terminal.table(*advice.table(told))
+        for line in advice.lines(told, self.bot):
+            self.terminal.say(line)
 
     def _result(self) -> None:
         from oxx_env.render import DIRECTION
