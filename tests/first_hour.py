@@ -22,7 +22,7 @@ import oxx_env
 from oxx_env import bots, checkpoint, cli
 from oxx_env.table import Table
 
-SHIPPED = {"apprentice", "champion", "champion-1", "quick", "swift", "swift-1"}
+SHIPPED = {"apprentice", "challenger", "champion", "champion-1", "quick", "swift", "swift-1"}
 POSITION = "2p | rows 12 7 31 20 46 | hand 3 17 52 88"
 
 

@@ -35,6 +35,7 @@ from oxx_env.rules import ACTIONS, RULE_SETS
 from training import decisions, improve
 from training.decisions import Decisions, Stopped, read_part, self_play, write_part
 from training.improve import Config, Learner, Run, improvement_loss, main, recovered, weaker
+from training.strength import deck_groups
 
 TINY = Config(
     init="quick",
@@ -312,6 +313,8 @@ def test_another_play_out_network_goes_with_the_weights(tmp_path: Path) -> None:
     assert load_play_out(tmp_path / "run/checkpoint")[1]["sha256"] == checksum(config.player or "")
     assert load_checkpoint(tmp_path / "run/checkpoint")[0].tobytes() == run.weights(1).tobytes()
     bots.make(f"search:{tmp_path / 'run/checkpoint'}:4")
+    decks = deck_groups(load_checkpoint(tmp_path / "run/checkpoint")[1])  # as strength.py does
+    assert decks.keys() == {"trained", "unseen"}
 
 
 def test_what_a_choice_regains_is_measured_on_the_same_values(data: Decisions) -> None:

@@ -769,7 +769,7 @@ class Run:
         """Keep an iteration: its checkpoint, its row, and the best so far."""
         config, iteration = self.config, row["iteration"]
         by = (
-            "by improving on every action's value by search"
+            "by what search finds every action worth"
             f" ({config.deals} deals a decision, tau {config.tau:g})"
         )
         facts = {
@@ -786,7 +786,11 @@ class Run:
             "command": self.command,
             "commit": commit(),
             "figures": row,
-            "training": {**asdict(config), "run_dir": str(config.run_dir)},
+            "training": {
+                **asdict(config),
+                "run_dir": str(config.run_dir),
+                "hidden": hidden_of(len(weights)),
+            },
         }
         self._keep(self.place(iteration), weights, facts)
         row["sha256"] = checksum(self.place(iteration))
