@@ -88,13 +88,11 @@ class Advice(Sequence[Option]):
     options  every legal action
     by_wins  is it the share of the victory that the choice is by, or relative points?
     deals    deals that every action was tried on
-    opinion  were several about equal, and the choice is the one of them that the policy likes best?
     """
 
     options: tuple[Option, ...]
     by_wins: bool
     deals: int
-    opinion: bool
 
     @overload
     def __getitem__(self, index: int) -> Option: ...
@@ -129,8 +127,7 @@ class Advice(Sequence[Option]):
             yield f"{_capital(self.choice.name)} is clearly best."
         elif equal:
             told = " and ".join(filter(None, [", ".join(equal[:-1]), equal[-1]]))
-            tie = "; the policy's opinion prefers it" if self.opinion else ""
-            yield f"{_capital(self.choice.name)} is about equal to {told}{tie}."
+            yield f"{_capital(self.choice.name)} is about equal to {told}."
 
     def _disagreement(self) -> Iterator[str]:
         best = max(self.options, key=lambda option: (option.win_share, option.choice))
@@ -156,9 +153,8 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
     number in its specification is the most that are tried: 100 are, then twice as many and so on,
     until one action is better than all others by `SURE` standard errors. So the same seed gives the
     same advice, except by a bot with a time budget. The choice is the action with the best mean;
-    where others are about equal to it and the bot is guided by a policy, that one of them which the
-    policy likes best. For any other bot `mc:1000` tells the figures, and the choice is what the bot
-    would do.
+    what a policy thinks, which `search` counts like some deals when it plays, is left out. For any
+    other bot `mc:1000` tells the figures, and the choice is what the bot would do.
 
     Raises ValueError where the seat has nothing to decide, or for a bot that needs to see hidden
     cards.
@@ -177,14 +173,10 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
         best = _best(found)
         if all(_beyond(found, best, other, SURE) for other in legal if other != best):
             break
-    equals = [a for a in legal if a == best or not _beyond(found, best, a, ERRORS)]
-    opinion = found.opinion if own and len(equals) > 1 else None
     if not own:
         best = int(bot.act(view, rng))
-    elif opinion is not None:
-        best = max(equals, key=lambda action: opinion[action])
     told = tuple(_option(view, found, action, best) for action in legal)
-    return Advice(told, evaluator.by_wins, found.deals, opinion is not None)
+    return Advice(told, evaluator.by_wins, found.deals)
 
 
 def _best(found: Outcomes) -> int:

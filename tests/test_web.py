@@ -1903,12 +1903,13 @@ def test_the_coach_tells_every_choice_and_why(client):
             assert told["turn"] == state["turn"]
             assert [option["action"] for option in told["options"]] == state["legal"]
             assert sum(option["choice"] for option in told["options"]) == 1
-            best = max(option["win_share"] for option in told["options"])
             for option in told["options"]:
                 assert option["why"] and all(option["why"])
                 assert 0 <= option["win_share"] <= 1
+                assert option["difference"] <= 0 <= option["se"]
+                assert bool(option["notes"]) == option["choice"]
                 if option["choice"]:
-                    assert option["win_share"] == best
+                    assert option["difference"] == option["win_difference"] == 0
             player.move(state, state["legal"][-1])
 
 
@@ -1949,13 +1950,16 @@ def test_the_review_counts_what_each_move_cost(client):
     for turn, options in advised.items():
         assert told[turn]["options"] == options
     for one in told:
-        shares = {option["action"]: option["win_share"] for option in one["options"]}
-        assert one["cost"]["win_share"] == pytest.approx(
-            max(shares.values()) - shares[one["action"]]
-        )
-        assert one["win_share"] == max(shares.values())
-        assert one["cost"]["points"] >= 0
-    assert any(one["cost"]["win_share"] > 0 for one in told)
+        best = next(option for option in one["options"] if option["choice"])
+        played = next(o for o in one["options"] if o["action"] == one["action"])
+        beyond = played["difference"] < 0 and -played["difference"] > 2 * played["se"]
+        assert one["cost"]["mistake"] == beyond
+        assert one["cost"]["points"] == (-played["difference"] if beyond else 0)
+        assert one["cost"]["points_error"] == (2 * played["se"] if beyond else 0)
+        lost = best["win_share"] - played["win_share"] if beyond else 0
+        assert one["cost"]["win_share"] == pytest.approx(lost)
+        assert one["win_share"] == best["win_share"]
+    assert any(one["cost"]["mistake"] for one in told)
     other = player.get("/review?seat=1").json()
     assert other["seat"] == 1 and other["decisions"]
 
@@ -2027,7 +2031,8 @@ def test_a_record_from_elsewhere_gets_the_review_of_a_game_played_here(client, t
             played = record["rounds"][one["round"] - 1]["cards"][4]
             choice = next(o for o in one["options"] if o["action"] == one["action"])
             assert choice["card"] == played
-            assert one["cost"]["win_share"] == pytest.approx(one["win_share"] - choice["win_share"])
+            lost = one["win_share"] - choice["win_share"] if one["cost"]["mistake"] else 0
+            assert one["cost"]["win_share"] == pytest.approx(lost)
         again = client.post("/api/review?seat=4", content=json.dumps(record))
         assert again.json() == told
 

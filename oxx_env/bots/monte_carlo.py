@@ -232,7 +232,6 @@ class Outcomes:
     shares     [ACTIONS] mean share of the victory at the end of this game
     products   [2, ACTIONS, ACTIONS] sums over the deals of the products of two actions' outcomes:
                of what the bot chooses by, and of the shares
-    opinion    [ACTIONS] what a policy thinks of the actions, higher is better; None without one
     """
 
     legal: list[int]
@@ -241,7 +240,6 @@ class Outcomes:
     points: NDArray[np.float64]
     shares: NDArray[np.float64]
     products: NDArray[np.float64]
-    opinion: NDArray[np.float64] | None = None
 
     def above(self, action: int, other: int, shares: bool = False) -> tuple[float, float]:
         """By how much an action is better than another, and the standard error of that, from the

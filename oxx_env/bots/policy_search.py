@@ -509,7 +509,7 @@ class PolicySearch:
 
     def outcomes(self, view: View, rng: np.random.Generator) -> Iterator[Outcomes]:
         """Every legal action on the same deals, `MonteCarlo.outcomes`; the values are mean relative
-        points at the end of the hand, and the policy's opinion stands apart."""
+        points at the end of the hand; the policy's opinion is left out."""
         views, legal_set = self._begin(view, rng)
         tally, products, done = self._tally, np.zeros((2, ACTIONS, ACTIONS)), 0
         for part in growing(self.deals, self.seconds):
@@ -520,9 +520,8 @@ class PolicySearch:
             done += part
             means = tally.T / done
             yield Outcomes(
-                view.legal, done, means[RELATIVE], means[POINTS], means[WINS], products.copy(),
-                tally[:, OPINION].copy(),
-            )  # fmt: skip
+                view.legal, done, means[RELATIVE], means[POINTS], means[WINS], products.copy()
+            )
 
     def values(
         self,

@@ -13,13 +13,13 @@ import numpy as np
 
 from oxx_env import advice, records
 from oxx_env.cards import NUMBERS
+from oxx_env.commands import ADVISER
 from oxx_env.records import FULL_ROW
-from oxx_env.render import DIRECTION
 from oxx_env.rules import FIRST_ROW, deck_cards, heads_taken, legal_rows, matching_rows
 from oxx_env.table import Table
 from oxx_env.views import View
 
-COACH = "mc:1000:value=win"  # who is asked; its choice is the best of the win shares it shows
+COACH = ADVISER  # who is asked: the same as on the command line
 COLOR_NAMES = ("blue", "yellow", "green", "red", "black", "white")
 MAX_DECISIONS = 200  # of a seat in a record that is reviewed; a game dealt by the rules has fewer
 MAX_POINTS = 10**6  # of a seat before a game, in such a record
@@ -31,32 +31,45 @@ class NoReview(ValueError):
 
 
 def options(view: View, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Each legal action with expected points, win share, whether it is best, and reasons.
+    """Each legal action as `oxx advise --json` tells it, with reasons, the difference in the share
+    of the victory and its error, and at the choice the sentences of `Advice.notes`.
 
     Raises ValueError where the seat has nothing to decide.
     """
     table = Sight(view)
+    told = advice.advise(view, COACH, rng)
     return [
-        {**option.to_dict(), "why": table.why(option.card, option.row)}
-        for option in advice.advise(view, COACH, rng)
+        {
+            **option.to_dict(),
+            "win_difference": option.win_difference,
+            "win_se": option.win_se,
+            "why": table.why(option.card, option.row),
+            "notes": told.notes() if option.choice else [],
+        }
+        for option in told
     ]
 
 
-def cost(told: Sequence[dict[str, Any]], action: int, rules: str) -> dict[str, Any]:
-    """What `action` cost against the best of the `options` told.
+def cost(told: Sequence[dict[str, Any]], action: int) -> dict[str, Any]:
+    """What `action` cost against the choice of the `options` told.
 
-    `points` (expected, turned so that more is worse) and `win_share` (0 to 1), neither below zero:
-    what a measure finds better than the coach's choice counts as free.
+    `mistake`: is it worse by more than `advice.ERRORS` standard errors? If so, `points` (relative
+    points lost) and `win_share` (0 to 1, below zero where the share of the victory was better) with
+    their errors, `ERRORS` standard errors each; else all four are 0.
     """
     best = next(option for option in told if option["choice"])
     played = next(option for option in told if option["action"] == action)
-    worse = played["points"] - best["points"]
-    if DIRECTION[rules].startswith("most"):
-        worse = -worse
+    mistake = not played["choice"] and not played["about_equal"] and played["difference"] < 0
+    figures = {
+        "points": -played["difference"],
+        "points_error": advice.ERRORS * played["se"],
+        "win_share": -played["win_difference"],
+        "win_error": advice.ERRORS * played["win_se"],
+    }
     return {
         "best": best["action"],
-        "points": max(0.0, worse),
-        "win_share": max(0.0, best["win_share"] - played["win_share"]),
+        "mistake": mistake,
+        **{name: value if mistake else 0.0 for name, value in figures.items()},
     }
 
 
@@ -107,7 +120,7 @@ def judge(
         "phase": view.phase,
         "action": action,
         "options": told,
-        "cost": cost(told, action, view.rules),
+        "cost": cost(told, action),
         "win_share": next(option["win_share"] for option in told if option["choice"]),
     }
 

@@ -27,7 +27,7 @@ PATIENCE = 20.0  # seconds that a request waits for news
 HASTE = 0.1  # seconds within which several answers of bots are told at once
 QUIET = 0.5  # seconds after which bots' answers are kept
 SLICE = 0.02  # seconds of processor time for a table's bots after which others have their turn
-PIECE = 2  # decisions of a review after which they have it, some 0.1 s
+PIECE = 1  # decisions of a review after which they have it: some 0.2 s, a second at ten players
 CLEARED = 600.0  # seconds until a full folder is looked through again for what may go
 MAX_JUDGED = 20_000  # decisions whose judgements are kept in memory, some 1 KB each
 

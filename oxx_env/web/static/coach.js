@@ -2,6 +2,7 @@
 import { call } from "./api.js";
 import { el, plural, svg } from "./dom.js";
 
+const ERRORS = 2; // standard errors behind ±, as the server has it in `advice.ERRORS`
 const percent = (share) => `${(100 * share).toFixed(1)} %`;
 const what = (option) => (option.row === null ? `card ${option.card}` : `row ${option.row}`);
 
@@ -10,13 +11,25 @@ export function adviceTable(told, direction) {
   const head = (text, figure) => el("th", { role: "columnheader", class: figure ? "figure" : "" }, text);
   const cell = (attributes, ...inside) => el("td", { role: "cell", ...attributes }, ...inside);
   return el("div", { class: "scroll" }, el("table", { id: "advice", class: "advice", role: "table", "aria-label": "The coach's advice" },
-    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head("Choice"), head("Points", true), head("Wins"), head("Why"))),
-    el("tbody", { role: "rowgroup" }, told.options.map((option) => el("tr", { role: "row", class: option.choice ? "best" : "" },
+    el("thead", { role: "rowgroup" }, el("tr", { role: "row" }, head("Choice"), head("Difference", true), head("Points", true), head("Wins"), head("Why"))),
+    el("tbody", { role: "rowgroup" }, ranked(told.options).map((option) => el("tr", { role: "row", class: option.choice ? "best" : "" },
       el("th", { role: "rowheader", scope: "row" }, what(option), option.choice ? el("span", { class: "unseen" }, " (best)") : null),
+      cell({ class: "figure" }, difference(option)),
       cell({ class: "figure" }, option.points.toFixed(1)),
       cell({}, percent(option.win_share), meter(option.win_share)),
       cell({}, el("ul", {}, option.why.map((line) => el("li", {}, line)))))))),
-  el("p", { class: "note" }, `Points: expected at the end of this game (${direction}). Wins: expected share of the victory. ${told.basis}`));
+  ...told.options.flatMap((option) => option.notes).map((line) => el("p", { class: "sure" }, line)),
+  el("p", { class: "note" }, `${told.basis} In this game ${direction}.`));
+}
+
+/** The best first, as in the terminal. */
+const ranked = (options) => [...options].sort((a, b) => b.difference - a.difference || b.choice - a.choice);
+
+function difference(option) {
+  if (option.choice) return "0";
+  const sign = option.difference < 0 ? "−" : "+";
+  const told = `${sign}${Math.abs(option.difference).toFixed(1)} ± ${(ERRORS * option.se).toFixed(1)}`;
+  return option.about_equal ? `${told}, about equal` : told;
 }
 
 function meter(share) {
@@ -29,10 +42,13 @@ export function costSentence(told) {
   const played = told.options.find((option) => option.action === told.action);
   const best = told.options.find((option) => option.choice);
   if (played === best) return `${capital(what(played))} was the best choice.`;
-  const wins = 100 * told.cost.win_share;
-  if (wins < 0.5) return `${capital(what(played))} was as good as ${what(best)}.`;
-  const points = told.cost.points >= 0.05 ? ` and ${told.cost.points.toFixed(1)} points` : "";
-  return `${capital(what(played))} cost ${wins.toFixed(wins < 3 ? 1 : 0)} % of the victory${points} against ${what(best)}.`;
+  const { mistake, points, points_error: error, win_share: share, win_error: shareError } = told.cost;
+  if (!mistake) return `${capital(what(played))} was about equal to ${what(best)}.`;
+  const lost = `${capital(what(played))} lost ${points.toFixed(1)} points (± ${error.toFixed(1)}) against ${what(best)}`;
+  const wins = `${Math.abs(100 * share).toFixed(1)} percentage points (± ${(100 * shareError).toFixed(1)})`;
+  if (Math.abs(share) <= shareError) return `${lost}; the chances of winning are about equal.`;
+  return share > 0 ? `${lost} and lowered the chance of winning by about ${wins}.`
+    : `${lost}, but raised the chance of winning by about ${wins}: points and wins disagree here.`;
 }
 
 const capital = (text) => text[0].toUpperCase() + text.slice(1);
@@ -64,16 +80,16 @@ export async function reviewPage(root, path, held, id) {
  * `see(decision)` is what leads to a decision on the table. */
 export function drawReview(decisions, state, seat, basis, see) {
   if (!decisions.length) return [el("p", {}, "Nothing has been decided yet.")];
-  const worst = decisions.map((told, index) => ({ told, index })).filter(({ told }) => told.cost.win_share >= 0.005)
-    .sort((a, b) => b.told.cost.win_share - a.told.cost.win_share || b.told.cost.points - a.told.cost.points).slice(0, 3);
-  const total = decisions.reduce((all, told) => all + told.cost.win_share, 0);
-  const free = decisions.filter((told) => told.cost.win_share < 0.005).length;
+  const worst = decisions.map((told, index) => ({ told, index })).filter(({ told }) => told.cost.mistake)
+    .sort((a, b) => b.told.cost.points - a.told.cost.points).slice(0, 3);
+  const total = decisions.reduce((all, told) => all + told.cost.points, 0);
+  const mistakes = decisions.filter((told) => told.cost.mistake).length;
   const when = (told) => `${state.match.of > 1 ? `game ${told.game}, ` : ""}round ${told.round}`;
   return [
-    el("p", {}, `${plural(decisions.length, "decision")}, ${free} of them as good as the best; the others cost ${percent(total)} of a victory together.`),
+    el("p", {}, `${plural(decisions.length, "decision")}, ${plural(mistakes, "mistake")}, ${total.toFixed(1)} points lost by them together; all others were the best or about equal.`),
     el("h2", {}, "Chances to win"),
     graph(decisions, worst.map(({ index }) => index), state, seat),
-    el("h2", {}, ["No move cost anything worth naming", "The worst move", "The two worst moves", "The three worst moves"][worst.length]),
+    el("h2", {}, ["No mistake beyond the error of the figures", "The worst move", "The two worst moves", "The three worst moves"][worst.length]),
     el("ol", { id: "worst" }, worst.map(({ told }) => el("li", {},
       `${capital(when(told))}: ${costSentence(told)} `, see(told),
       el("details", {}, el("summary", {}, "All choices"), adviceTable({ options: told.options, basis: "" }, state.direction))))),

@@ -544,10 +544,10 @@ class SeatPage {
             ? this.advice.options.find((option) => option.action === slot) : null;
           const words = `${number}, ${inWords(this.cards[number - 1])}`;
           return el("button", { class: `pick${number === state.picked ? " chosen" : ""}`, type: "button", id: `card-${number}`,
-            disabled: !can || slot < 0, "aria-label": `${can ? "Play " : ""}${words}${told ? `, ${Math.round(100 * told.win_share)} % wins${told.choice ? ", the coach's choice" : ""}` : ""}`,
+            disabled: !can || slot < 0, "aria-label": `${can ? "Play " : ""}${words}${told ? `, ${Math.round(100 * told.win_share)} % wins${told.choice ? ", the coach's choice" : told.about_equal ? ", about equal to it" : ""}` : ""}`,
             onclick: () => this.choose(slot) },
           card(number, this.cards[number - 1], { alt: "" }),
-          told ? el("small", { class: told.choice ? "bad" : "" }, `${told.choice ? "★ " : ""}${Math.round(100 * told.win_share)} %`) : null);
+          told ? el("small", { class: told.choice ? "bad" : "" }, `${told.choice ? "★ " : told.about_equal ? "≈ " : ""}${Math.round(100 * told.win_share)} %`) : null);
         }), held.length ? null : el("span", { class: "note" }, "empty"))),
       placing || model.shown.some((one) => !one.placed) ? shown(model, names) : null);
   }
@@ -555,7 +555,7 @@ class SeatPage {
   rowHints() {
     if (!this.coachOpen || this.state.phase !== "row" || this.advice?.turn !== this.state.turn || !this.canChoose) return {};
     return Object.fromEntries(this.advice.options.map((option) =>
-      [option.row, `${option.choice ? "★ " : ""}${Math.round(100 * option.win_share)} % wins`]));
+      [option.row, `${option.choice ? "★ " : option.about_equal ? "≈ " : ""}${Math.round(100 * option.win_share)} % wins`]));
   }
 
   coach() {
