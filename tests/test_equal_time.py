@@ -14,7 +14,7 @@ import numpy as np
 import pytest
 
 from oxx_env.checkpoint import find_checkpoint, load_reflex
-from training import equal_time, imitate, regret
+from training import advice, equal_time, imitate, regret
 from training.rows import Rows
 
 
@@ -197,3 +197,24 @@ def test_a_wrong_option_ends_with_2(
 ) -> None:
     assert main(arguments) == 2
     assert what in capsys.readouterr().err
+
+
+# --- advice -------------------------------------------------------------------------------------
+
+
+def test_advice_is_measured_and_goes_on_where_it_was(
+    tmp_path: Path, capsys: Any, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(regret, "GAMES", 4)
+    arguments = ["--positions", "4", "--players", "2", "--seeds", "2", "--deals", "30"]
+    arguments += ["--bot", "search:quick:30", "--out", str(tmp_path / "advice.json")]
+    assert advice.main(arguments) == 0
+    first = capsys.readouterr().out
+    assert "| positions | 4 |" in first and "called clear, by the first seed" in first
+    kept = json.loads((tmp_path / "advice.json").read_text())
+    del kept["rows"]["2"]
+    (tmp_path / "advice.json").write_text(json.dumps(kept))
+    assert advice.main([*arguments, "--workers", "2"]) == 0
+    assert capsys.readouterr().out == first
+    assert advice.main([*arguments[:-4], "--bot", "greedy"]) == 2
+    assert "plays nothing out" in capsys.readouterr().err
