@@ -280,3 +280,36 @@ def test_a_bot_that_cannot_advise_is_refused(oxx_advise):
     code, _, err = oxx_advise(CARD, "--bot", "nobody")
     assert code == 2
     assert "unknown bot 'nobody'" in err
+
+
+def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
+    """Some hundred row choices of all rule sets: the cards taken, their heads, the length."""
+    from copy import deepcopy
+
+    from oxx_env.rules import RULE_SETS
+    from oxx_env.web.coach import Sight
+
+    rng, seen = np.random.default_rng(5), 0
+    for seed in range(12):
+        table = Table(players=2 + seed % 5, rules=[*RULE_SETS][seed % 4])
+        table.deal(seed=seed)
+        while not table.over:
+            seat = table.deciders()[0]
+            view = table.view(seat)
+            for action in view.legal if view.phase == "row" else []:
+                row, after = action - 4, deepcopy(table)
+                after.act(seat, action)
+                places = [p for told in after.history() for p in told["placements"]]
+                places += after.records(None)[-1]["rounds"][-1]["placements"] if after.over else []
+                taken = next(p[3] for p in reversed(places) if p[:2] == [seat, view.card])
+                told, seen = Sight(view).why(view.card, row)[0], seen + 1
+                if not taken:
+                    length = len(view.rows[row]) + 1
+                    assert told == f"takes nothing; the row then has {length} cards"
+                else:
+                    assert taken == view.rows[row]
+                    deck = Sight(view).deck
+                    heads = sum(int(sum(deck[number - 1])) for number in taken)
+                    assert told.startswith(f"takes {heads or 'no'} head")
+            table.act(seat, int(rng.choice(table.legal(seat))))
+    assert seen > 300
