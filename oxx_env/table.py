@@ -46,6 +46,7 @@ from oxx_env.rules import (
     tick,
 )
 from oxx_env.sound import MAX_GAMES
+from oxx_env.texts import short
 from oxx_env.views import View, clone, complete
 
 MAX_SEED = 2**64 - 2
@@ -251,14 +252,16 @@ class Table:
         return [s for s in range(self.players) if not _legal(self.games, self.decks, s) >> PASS & 1]
 
     def legal(self, seat: int) -> list[int]:
-        """The seat's legal actions; `[PASS]` where it has nothing to decide."""
-        actions = int(_legal(self.games, self.decks, seat))
+        """The seat's legal actions; `[PASS]` where it has nothing to decide. Raises ValueError for
+        a seat that is not at the table."""
+        actions = int(_legal(self.games, self.decks, check_seat(seat, self.players)))
         return [action for action in range(ACTIONS) if actions >> action & 1]
 
     def act(self, seat: int, action: int) -> None:
         """Carry out one decision; when all have decided, run on to the next one.
 
-        Raises ValueError for an action that is not legal. Whatever it raises, nothing has happened.
+        Raises ValueError for an action that is not legal, or a seat that is not at the table.
+        Whatever it raises, nothing has happened.
         """
         legal = self.legal(seat)
         if action not in legal or action == PASS:
@@ -277,8 +280,9 @@ class Table:
             raise
 
     def view(self, seat: int) -> View:
-        """What the seat knows."""
+        """What the seat knows. Raises ValueError for a seat that is not at the table."""
         history = partial(self._course.history, len(self.decisions))
+        seat = check_seat(seat, self.players)
         return View.of(self.games, self.decks, seat, self.deck, history)
 
     def points(self) -> NDArray[np.int64]:
@@ -585,6 +589,18 @@ def check_games(games_per_match: Any) -> int:
     if not 1 <= games_per_match <= MAX_GAMES:
         raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
     return int(games_per_match)
+
+
+def check_seat(seat: Any, players: int) -> int:
+    """`seat` as an int; compiled code checks no index. Raises ValueError unless there is such a
+    seat."""
+    if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)):
+        raise ValueError(f"the seat must be an integer, not {short(seat)}")
+    if not 0 <= seat < players:
+        raise ValueError(
+            f"seat {short(seat)}: with {players} players the seats are 0 to {players - 1}"
+        )
+    return int(seat)
 
 
 def check_seed(seed: Any) -> int:

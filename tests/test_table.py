@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import copy
 import pickle
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
+from oxx_env.envs.match import Match
+from oxx_env.envs.vector import BaronOxxVecEnv
 from oxx_env.records import replay
 from oxx_env.rules import NO_SEED
 from oxx_env.table import Table
@@ -105,3 +109,29 @@ def test_a_bad_seed_is_refused_and_the_table_stays(seed: object) -> None:
     with pytest.raises(ValueError, match=r"the seed must be .*0 to 2\*\*64-2"):
         table.deal(seed=seed)  # type: ignore[arg-type]
     assert table.games.tobytes() == before
+
+
+@pytest.mark.parametrize("seat", [-1, 4, 300, 10**9, -(10**9), 2**70, 0.5, "0", None, True])
+def test_a_seat_that_is_not_at_the_table_is_refused_and_never_an_index(seat: Any) -> None:
+    table = Table(4)
+    table.deal(seed=1)
+    before = table.games.tobytes()
+    match = Match(4, "base", "balanced", 1, "points", "raise", None)
+    match.deal(1, None)
+    batch = BaronOxxVecEnv(2, 4)
+    batch.reset()
+    asks: list[Callable[[], Any]] = [
+        lambda: table.act(seat, 0),
+        lambda: table.legal(seat),
+        lambda: table.view(seat),
+        lambda: match.observe(seat),
+    ]
+    if seat is not None:  # there it means the learner
+        asks.append(lambda: batch.view(0, seat))
+    for ask in asks:
+        with pytest.raises(ValueError, match=r"seats are 0 to 3|seat must be an integer"):
+            ask()
+    assert table.games.tobytes() == before
+    for index in (-1, 2, 10**9):
+        with pytest.raises(IndexError, match="should be 0 to 1"):
+            batch.view(index)

@@ -1819,7 +1819,8 @@ def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
         broken, whole = sit(client, HUMAN, GREEDY), sit(client, HUMAN, GREEDY)
     whole_text = (tmp_path / "tables" / f"{broken.id}.json").read_text()
     told = json.loads(whole_text)
-    moves = [json.dumps({**told, "decisions": [move]}) for move in ([99, 0], [0, 99], [0], 3)]
+    moves = [json.dumps({**told, "decisions": [move]}) for move in
+             ([99, 0], [10**9, 0], [-(10**9), 0], [0, 99], [0], 3)]  # fmt: skip
     odd = [json.dumps({**told, **odd}) for odd in ({"deck": []}, {"secret": "00"}, {"seats": [0]})]
     odd += [whole_text[:200], "[" * 10**5]
     for text in (

@@ -33,11 +33,11 @@ from oxx_env.envs.match import (
     illegal_text,
     one_of,
 )
-from oxx_env.envs.single import check_seat, make_bots
+from oxx_env.envs.single import make_bots
 from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
 from oxx_env.seeding import bot_rng
-from oxx_env.table import check_games, ranks
+from oxx_env.table import check_games, check_seat, ranks
 from oxx_env.views import View
 
 T = TypeVar("T")
@@ -336,9 +336,16 @@ class Batch:
         return self._masks.copy()
 
     def view(self, index: int, seat: int | None = None) -> View:
-        """What a seat (the learner, if not given) of one environment knows; without a history."""
+        """What a seat (the learner, if not given) of one environment knows; without a history.
+
+        Raises IndexError for an environment that is not there (they count from 0), ValueError for
+        a seat that is not at its table."""
         self.check_dealt("view()")
-        return self._view(self._games, index, int(self.seats[index]) if seat is None else seat)
+        if not 0 <= index < self.size:
+            raise IndexError(f"environment {index}: should be 0 to {self.size - 1}")
+        players = int(self._games["players"][index])
+        seat = int(self.seats[index]) if seat is None else check_seat(seat, players)
+        return self._view(self._games, index, seat)
 
     def _view(self, games: NDArray[np.void], index: int, seat: int) -> View:
         at, spec = int(self._deck_index[index]), self.deck_specs[index]

@@ -19,7 +19,7 @@ from oxx_env.envs import kernels
 from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, end_table, step_table
 from oxx_env.observe import HIGH, LOW, OBS
 from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.table import Mark, Start, Table, check_seed
+from oxx_env.table import Mark, Start, Table, check_seat, check_seed
 from oxx_env.views import View
 
 ILLEGAL_ACTION = ("raise", "substitute", "terminate")
@@ -255,7 +255,9 @@ class Match:
     # --- looking ---
 
     def observe(self, seat: int) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
-        """Observation [OBS] and mask [A] of one seat, new arrays."""
+        """Observation [OBS] and mask [A] of one seat, new arrays. Raises ValueError for a seat that
+        is not at the table."""
+        seat = check_seat(seat, self.players)
         obs, mask = np.empty(OBS, np.float32), np.empty(ACTIONS, np.int8)
         table = self.table
         kernels.write_seats(

@@ -19,6 +19,7 @@ from oxx_env.envs.match import METADATA, Match, ResetNeeded, action_space, obser
 from oxx_env.observe import OBS
 from oxx_env.rules import ACTIONS, PASS
 from oxx_env.seeding import bot_rng
+from oxx_env.table import check_seat
 from oxx_env.views import View
 
 _NO_OBS = np.empty((0, OBS), np.float32)
@@ -186,15 +187,6 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
     def close(self) -> None:
         """Close the window of `human`."""
         self.match.close()
-
-
-def check_seat(seat: Any, players: int) -> int:
-    """`seat` as an int. Raises ValueError unless there is such a seat."""
-    if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)):
-        raise ValueError(f"the seat must be an integer, not {seat!r}")
-    if not 0 <= seat < players:
-        raise ValueError(f"seat {seat}: with {players} players the seats are 0 to {players - 1}")
-    return int(seat)
 
 
 def make_bots(opponents: Any, count: int) -> list[Any]:
