@@ -14,6 +14,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
+from oxx_env.files import read_text
+
 NAME = "oxx_env"
 PACKAGE = Path(__file__).parent
 EXTRAS = {  # module that may be missing → the extra that brings it
@@ -83,7 +85,7 @@ def _wanted(extra: str) -> list[str]:
     from urllib.request import url2pathname
 
     ours = PACKAGE.parent / "pyproject.toml"
-    if ours.is_file() and f'name = "{NAME}"' in ours.read_text(encoding="utf-8"):
+    if ours.is_file() and f'name = "{NAME}"' in read_text(ours):
         return ["-e", f"{ours.parent}[{extra}]"]  # a checkout, installed or not
     try:
         distribution = metadata.distribution(NAME)

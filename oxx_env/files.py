@@ -1,6 +1,6 @@
 """Files: read within bounds, written whole or not at all.
 
-Whatever is read from a path goes through this module (`tests/test_files.py`): regular files only,
+Whatever is read from a path goes through this module (`tests/test_texts.py`): regular files only,
 and never more bytes than expected.
 """
 

@@ -142,6 +142,12 @@ def text(
     ]
     start = "    your hand  "
     lines += [*packed(start, hand or ["empty"], columns, "   ", " " * len(start)), ""]
+    return "\n".join([*lines, *_seat_lines(view, called, columns)])
+
+
+def _seat_lines(view: View, called: Sequence[str], columns: int | None) -> list[str]:
+    """The seats of `text`: points, cards, and what everybody knows of them."""
+    lines = []
     span = max(map(len, called))
     sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
     points_before = view.game["match_points"].tolist()
@@ -161,7 +167,7 @@ def text(
         if held and seat != view.seat:
             line += f"  known in hand: {', '.join(map(str, held))}"
         lines.append(fold(line.rstrip(), columns))
-    return "\n".join(lines)
+    return lines
 
 
 def _row_lines(

@@ -44,6 +44,7 @@ from oxx_env.rules import (
     pile_cell,
     row_limits,
 )
+from oxx_env.texts import cut
 
 MAX_GAMES = 1000  # of one match
 MOST_POINTS = 10_000  # of one game, either way; no deck gives more
@@ -119,8 +120,7 @@ def check_games(
     if len(bad):
         field, right = FAULTS[faults[bad[0]]]
         told = " ".join(str(games[field][bad[0]]).split())
-        told = told if len(told) <= 80 else told[:79] + "…"
-        raise ValueError(f"game {bad[0]}: {field} {told} {right}")
+        raise ValueError(f"game {bad[0]}: {field} {cut(told, 80)} {right}")
     if deciding is None:
         return
     if deciding.shape != games.shape or deciding.dtype.kind not in "iu":

@@ -190,7 +190,7 @@ def test_where_the_learner_decides_nothing_any_more_is_no_start_for_it() -> None
     rng = np.random.default_rng(0)
     last: View | None = None
     while not table.over:
-        if table.view(0).phase == "row" and sum(map(len, (table.view(0).hand,))) == 0:
+        if table.view(0).phase == "row" and not table.view(0).hand:
             seat = table.deciders()[0]
             if table.game["pile_sizes"].sum() == 0:
                 last = table.view(seat)
@@ -199,14 +199,10 @@ def test_where_the_learner_decides_nothing_any_more_is_no_start_for_it() -> None
     other = 1 - last.seat
     env = BaronOxxSingle(2, other)
     env.reset(seed=1)
-    try:
+    with pytest.raises(ValueError, match="seat 1 decides nothing any more from this start"):
         env.reset(seed=1, options={"position": last.to_dict()})
-    except ValueError as error:
-        assert "decides nothing any more" in str(error)
-        with pytest.raises(gymnasium.error.ResetNeeded):
-            env.step(0)
-    else:
-        assert env.action_masks().sum() >= 2
+    with pytest.raises(gymnasium.error.ResetNeeded):
+        env.step(0)
     env.reset(seed=1)
 
 

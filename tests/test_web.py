@@ -1538,7 +1538,7 @@ def test_one_client_has_so_many_tables_of_which_old_ones_go(tmp_path, monkeypatc
         others.append(sit(client, HUMAN, HUMAN))
         assert not file.exists() and (tmp_path / "games" / f"{player.id}.jsonl").exists()
         told = capsys.readouterr().err
-        assert "oxx serve: removed 1 tables and the finished games of 0 others" in told
+        assert "oxx serve: the oldest were removed (tables 1, files of finished games 0)" in told
         assert client.post("/api/tables", json={"seats": [HUMAN, HUMAN]}).status_code == 429
         for player in others:
             player.client = client

@@ -314,35 +314,9 @@ class SelfPlayPPO(MaskablePPO):
             for part in order.split(self.batch_size):
                 if len(part) < self.batch_size // 2:
                     continue
-                obs, actions, masks, old_log_prob, advantage, target = (t[part] for t in tensors)
-                logits, values = self.network(obs)
                 learned = before + min(len(losses) * self.batch_size, len(batch.actions))
-                check_finite("the network's outputs are", learned, logits.detach(), values.detach())
-                distribution = self.policy.distributed(logits, masks)
-                log_prob, entropy = distribution.log_prob(actions), distribution.entropy()
-                drift = None
-                if priors is not None:
-                    prior = priors[part]
-                    drift = divergence(prior, distribution.distribution.logits)
-                loss = ppo_loss(
-                    log_prob,
-                    old_log_prob,
-                    advantage,
-                    values,
-                    target,
-                    entropy,
-                    clip_range,
-                    self.vf_coef,
-                    self.ent_coef,
-                    drift,
-                    self.kl_coef,
-                )
-                check_finite("the loss is", learned, loss.total.detach())
-                self.policy.optimizer.zero_grad()
-                loss.total.backward()
-                norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-                check_finite("the gradient is", learned, norm)
-                self.policy.optimizer.step()
+                prior = None if priors is None else priors[part]
+                loss = self._gradient_step([t[part] for t in tensors], prior, clip_range, learned)
                 losses.append([float(term.detach()) for term in loss])
                 self.after_step(len(losses) / steps)
             self._n_updates += 1
@@ -355,6 +329,36 @@ class SelfPlayPPO(MaskablePPO):
         seconds = time.monotonic() - start
         self.logger.record("time/learned_samples_per_second", len(use) * self.n_epochs / seconds)
         self.logger.record("train/learning_rate", self.policy.optimizer.param_groups[0]["lr"])
+
+    def _gradient_step(
+        self, part: list[Tensor], prior: Tensor | None, clip_range: float, learned: int
+    ) -> Loss:
+        """One step on a minibatch, whose loss is returned. Raises Diverged, after so many decisions
+        learned from, for numbers that are not finite."""
+        obs, actions, masks, old_log_prob, advantage, target = part
+        logits, values = self.network(obs)
+        check_finite("the network's outputs are", learned, logits.detach(), values.detach())
+        distribution = self.policy.distributed(logits, masks)
+        loss = ppo_loss(
+            distribution.log_prob(actions),
+            old_log_prob,
+            advantage,
+            values,
+            target,
+            distribution.entropy(),
+            clip_range,
+            self.vf_coef,
+            self.ent_coef,
+            None if prior is None else divergence(prior, distribution.distribution.logits),
+            self.kl_coef,
+        )
+        check_finite("the loss is", learned, loss.total.detach())
+        self.policy.optimizer.zero_grad()
+        loss.total.backward()
+        norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
+        check_finite("the gradient is", learned, norm)
+        self.policy.optimizer.step()
+        return loss
 
     def _check_network(self, observations: Tensor) -> None:
         """Raise Diverged for weights that the next games cannot be played with."""

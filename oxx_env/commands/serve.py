@@ -48,8 +48,8 @@ class Run(Command):
     name: str = ""
     """What browsers call it behind a reverse proxy, such as table.example.org."""
     proxy: str = ""
-    """The reverse proxy's address, such as 127.0.0.1: it alone is believed when it says, by
-    X-Forwarded-For, whom it asks for. Without it who asks is who is connected."""
+    """The reverse proxy's address, such as 127.0.0.1. Only this address is believed when its
+    X-Forwarded-For names the client. Without it the client is the address that connects."""
     seed: Optional[int] = None  # type: ignore[assignment]
     """For tests and demonstrations only: all deals and bots follow from it, so that anybody who
     knows it knows every hidden card. Without it each deal is secret."""
@@ -81,7 +81,7 @@ class Run(Command):
             app,
             http=Connection,
             ws="none",
-            proxy_headers=bool(proxy),  # else who asks is who is connected, whatever it says
+            proxy_headers=bool(proxy),  # else the client is the address that connects
             forwarded_allow_ips=proxy,
             log_level="error",  # not a line for each broken request that somebody sends
             access_log=False,

@@ -81,8 +81,8 @@ class Step:
 
 
 class Batch:
-    """`size` environments; for the arguments see `vector.BaronOxxVecEnv`. Raises ValueError for one
-    that is out of range or unknown."""
+    """`size` environments; the arguments, ten because they are those of an environment, are told by
+    `vector.BaronOxxVecEnv`. Raises ValueError for one that is out of range or unknown."""
 
     def __init__(
         self,

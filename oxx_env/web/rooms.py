@@ -746,7 +746,7 @@ class Rooms:
         if self.keeping.full:
             raise Refused(503, f"this server keeps {len(self.keeping.tables):,} tables and games, "
                           f"{self.keeping.size / 1e6:,.0f} MB, and none is old enough to go; "
-                          "whoever runs it can remove some from its folder")  # fmt: skip
+                          "some can be removed from its folder by hand")  # fmt: skip
 
     def new(
         self, told: dict[str, Any], owner: str = "", key: Key | None = None
@@ -849,8 +849,8 @@ class Rooms:
                 self.rooms.pop(path.stem, None)
         tables = sum(path.suffix == ".json" for path in paths)
         if paths:
-            told = f"{tables:,} tables and the finished games of {len(paths) - tables:,} others"
-            print(f"oxx serve: removed {told}, the oldest first: {self.keeping.size / 1e6:,.0f} MB "
+            told = f"tables {tables:,}, files of finished games {len(paths) - tables:,}"
+            print(f"oxx serve: the oldest were removed ({told}); {self.keeping.size / 1e6:,.0f} MB "
                   "are left", file=sys.stderr, flush=True)  # fmt: skip
 
     def snapshot(self, room: Room) -> tuple[Path, str, Path | None, list[dict[str, Any]]]:
