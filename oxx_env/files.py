@@ -14,6 +14,7 @@ import os
 import re
 import secrets
 import stat
+import tokenize
 import zipfile
 import zlib
 from collections.abc import Iterator, Sequence
@@ -156,9 +157,17 @@ def _array(name: str, member: IO[bytes], size: int) -> NDArray[Any]:
     if version not in ((1, 0), (2, 0)):
         raise ValueError(f"{name} is no array")
     read = np.lib.format.read_array_header_1_0 if version[0] == 1 else None
-    shape, by_columns, dtype = (read or np.lib.format.read_array_header_2_0)(member)
+    try:
+        header = (read or np.lib.format.read_array_header_2_0)(member)
+    except (TypeError, SyntaxError, MemoryError, RecursionError, tokenize.TokenError):
+        raise ValueError(f"{name} has a header that cannot be read") from None
+    shape, by_columns, dtype = header
     if dtype.hasobject:
         raise ValueError(f"{name} holds objects, not numbers")
+    if not dtype.itemsize:  # of such there can be any number in no bytes
+        raise ValueError(f"{name} holds nothing")
+    if not all(type(length) is int for length in shape):
+        raise ValueError(f"{name} has no shape")
     data = member.read()
     if any(length < 0 for length in shape) or math.prod(shape) * dtype.itemsize != len(data):
         raise ValueError(f"{name} has not the size that it promises")

@@ -6,6 +6,7 @@ import ast
 import json
 import os
 import sys
+import zipfile
 from io import StringIO
 from pathlib import Path
 from typing import Any
@@ -253,3 +254,23 @@ def test_a_picture_of_a_table_with_hostile_names_is_well_formed() -> None:
     drawn = render.svg(table.view(0), names=[HOSTILE + "<&", "\x00b"])
     assert minidom.parseString(drawn).documentElement.tagName == "svg"
     assert not unprintable(drawn)
+
+
+@pytest.mark.parametrize(
+    ("header", "words"),
+    [
+        ("(" * 4000, "a header that cannot be read"),
+        ("-" * 9000 + "1", "a header that cannot be read"),
+        ("{1: 2, 'a': 3}", "a header that cannot be read"),
+        ("{'descr': '|S0', 'fortran_order': False, 'shape': (1000000000000,)}", "holds nothing"),
+        ("{'descr': [], 'fortran_order': False, 'shape': (1000000000000,)}", "holds nothing"),
+        ("{'descr': '|i1', 'fortran_order': False, 'shape': (True,)}", "no shape"),
+    ],
+)
+def test_an_array_with_a_spoiled_header_is_refused(tmp_path: Path, header: str, words: str) -> None:
+    text = header.encode()
+    data = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text
+    with zipfile.ZipFile(tmp_path / "a.npz", "w") as archive:
+        archive.writestr("a.npy", data + b"\x00" * ("True" in header))
+    with pytest.raises(ValueError, match=words):
+        read_arrays(tmp_path / "a.npz")
