@@ -1377,6 +1377,52 @@ def test_files_are_opened_in_a_limited_number(client, monkeypatch):
         assert "try again in" in answer.json()["error"]
 
 
+def test_files_that_arrive_slowly_keep_nobody_from_opening_one(tmp_path):
+    app = make_app(tmp_path)
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+
+    async def ask(client: str, path: str, body: bytes | None) -> list[int]:
+        """The status of an answer to a body; to one that does not come (None), none."""
+        scope = {
+            "type": "http", "method": "POST", "path": path, "raw_path": path.encode(),
+            "query_string": b"seat=0", "headers": headers, "client": (client, 1),
+            "http_version": "1.1", "scheme": "http", "root_path": "",
+        }  # fmt: skip
+        status: list[int] = []
+
+        async def receive() -> dict[str, object]:
+            if body is None:
+                await asyncio.sleep(60)
+            return {"type": "http.request", "body": body, "more_body": False}
+
+        async def send(message: dict[str, object]) -> None:
+            if message["type"] == "http.response.start":
+                status.append(message["status"])
+
+        await app(scope, receive, send)
+        return status
+
+    async def both() -> None:
+        async with app.router.lifespan_context(app):
+            paths = ["/api/replay", "/api/review"]
+            slow = [
+                asyncio.create_task(ask(f"10.0.0.{n}", path, None))
+                for n in range(8)
+                for path in paths
+            ]
+            await asyncio.sleep(0.05)
+            assert await ask("10.0.1.1", "/api/deck", b'{"csv": "x"}') == [422]
+            for path in paths:
+                assert await ask("10.0.1.1", path, b"{}") == [422]  # it was looked at
+                assert await ask("10.0.0.1", path, b"{}") == [429]
+            for task in slow:
+                task.cancel()
+            await asyncio.gather(*slow, return_exceptions=True)
+            assert await ask("10.0.0.1", "/api/replay", b"{}") == [422]
+
+    asyncio.run(both())
+
+
 @pytest.mark.parametrize(
     ("data", "words"),
     [

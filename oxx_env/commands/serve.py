@@ -164,7 +164,9 @@ class Run(Command):
         """The socket to serve on, so that a port in use is a message and not a log line."""
         try:
             family = socket.getaddrinfo(self.host, self.port, type=socket.SOCK_STREAM)[0][0]
-            listener = socket.socket(family, socket.SOCK_STREAM)
+            # asyncio sends small pieces at once only where the protocol is named; else the end of
+            # an answer waits for the client's word that its beginning has come, 40 ms.
+            listener = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
             listener.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
             listener.bind((self.host, self.port))
             listener.listen(2048)  # who comes before all is ready waits a moment

@@ -254,6 +254,12 @@ async def _body(request: Request, limit: int) -> bytearray:
     return data
 
 
+async def _file(request: Request, limit: int) -> bytearray:
+    """A body that is a file. Raises Refused 413, and 429 or 503 while too many others arrive."""
+    with _house(request).uploads.work(_client(request)):
+        return await _body(request, limit)
+
+
 async def _json(request: Request, allowed: set[str], limit: int = MAX_BODY) -> dict[str, Any]:
     """The JSON object of a request with no other keys than `allowed`. Raises Refused."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
@@ -499,8 +505,8 @@ async def record(request: Request) -> Response:
 async def replay(request: Request) -> Response:
     """The games of a file of records, the file being the request's body."""
     house, client = _house(request), _client(request)
+    data = await _file(request, MAX_FILE)
     with house.files.work(client):
-        data = await _body(request, MAX_FILE)
         lines = 1 + data.count(b"\n")
         if lines > 10 * MAX_REPLAY:  # empty ones take time as well
             raise Refused(422, TOO_LONG)
@@ -537,8 +543,8 @@ async def review_record(request: Request) -> Response:
     if seat is None:
         raise Refused(422, "seat: should be there")
     house, client = _house(request), _client(request)
+    data = await _file(request, MAX_LINE)
     with house.files.work(client):
-        data = await _body(request, MAX_LINE)
         house.files.pay(client, 1)
     try:
         return Answer(await house.review_record(bytes(data), seat, client))

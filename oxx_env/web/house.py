@@ -20,7 +20,7 @@ from oxx_env import advice, records
 from oxx_env.views import View
 from oxx_env.web import coach, keeping
 from oxx_env.web.levels import bot_of, levels
-from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, Gate, Queue
+from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, UPLOADS, Gate, Queue
 from oxx_env.web.rooms import Key, Refused, Room, Rooms, write
 
 PATIENCE = 20.0  # seconds that a request waits for news
@@ -49,7 +49,7 @@ class House:
         self._judged: dict[Room, None] = {}  # where the coach worked, the last one at the end
         self._cleared = -CLEARED  # when old tables were looked for
         self.coach, self.files, self.tables = Gate(COACH), Gate(FILES), Gate(TABLES)
-        self.waiting = Gate(NEWS)
+        self.waiting, self.uploads = Gate(NEWS), Gate(UPLOADS)
         self.closing = False
 
     def let_go(self) -> None:

@@ -42,6 +42,8 @@ class Limit:
 
 # A decision takes the coach some 0.2 s, up to a second at ten players.
 COACH = Limit("the coach", at_once=40, own=8, burst=2000, per_s=2)  # decisions
+# A file that arrives slowly takes memory, of up to 8 MB, and keeps nobody else from opening one.
+UPLOADS = Limit("sending files", at_once=32, own=2, burst=math.inf, per_s=0)  # requests
 FILES = Limit("opening files", at_once=4, own=2, burst=600, per_s=4)  # games, or decks
 TABLES = Limit("new tables", at_once=1000, own=1000, burst=400, per_s=0.5)
 NEWS = Limit("news", at_once=5000, own=1000, burst=math.inf, per_s=0)  # requests that wait
