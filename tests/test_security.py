@@ -11,7 +11,6 @@ import re
 import shutil
 import subprocess
 import sys
-import tomllib
 import zipfile
 from collections.abc import Iterator
 from pathlib import Path
@@ -244,19 +243,6 @@ def test_payloads_beside_the_files_of_a_run_are_never_opened(tmp_path: Path, mar
 
 
 # ---- What it is built of
-
-
-def test_the_oldest_versions_tested_are_those_that_are_allowed() -> None:
-    """`make minimal` installs them."""
-    project = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["project"]
-    allowed = dict(
-        re.match(r"([\w-]+)>=([\d.]+)", text).groups() for text in project["dependencies"]
-    )
-    text = (ROOT / "reliability" / "minimal.txt").read_text(encoding="utf-8")
-    tested = dict(re.findall(r"^([\w-]+)==([\d.]+)$", text, re.M))
-    assert tested.keys() == allowed.keys()
-    for name, version in tested.items():
-        assert version.startswith(allowed[name]), name
 
 
 def test_importing_the_package_loads_nothing_that_unpickles() -> None:

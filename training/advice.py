@@ -18,6 +18,7 @@ from typing import Any
 
 if __name__ == "__main__":  # `python training/advice.py` puts this file's folder on the path
     sys.path[0] = str(Path(__file__).resolve().parents[1])
+    import training  # noqa: F401  (says what is missing)
 
 import numpy as np
 import tyro
