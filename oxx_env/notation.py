@@ -955,6 +955,9 @@ class _Parser:
     def _unknown(self, token: _Token) -> NoReturn:
         known = [*RULE_SETS, *_KEYS]
         close = difflib.get_close_matches(token.text.lower(), known, n=1)
+        counts = [str(count) for count in range(MIN_PLAYERS, MAX_PLAYERS + 1)]
+        if token.text in counts and "players" not in self._told:
+            close = [f"{token.text}p"]  # "4 players"
         hint = f"did you mean {close[0]!r}?" if close else f"words are {', '.join(known)}"
         self._fail(f"unknown word {short(token.text)}; {hint}", token)
 

@@ -216,6 +216,7 @@ def test_a_position_is_read_as_text_or_json():
         ("1p rows 12 7 5 9 60 hand 3", "1p", "should be an integer from 2 to 10"),
         ("4p seat 4 rows 12 7 5 9 60 hand 3", "4", "should be an integer from 0 to 3"),
         ("4p rows 12 7 5 9 60 hnd 3", "hnd", "did you mean 'hand'?"),
+        ("4 players; rows: 12 7 5 9 60; hand: 3", "4", "did you mean '4p'?"),
         ("colour 4p rows 12 7 5 9 60 hand 3", "colour", "did you mean 'color'?"),
         ("4p rows 12 7 5 9 60 hand 3 deck balance", "balance", "did you mean 'balanced'?"),
         ("4p rows 12 7 5 9 60 hand 3 hand 4", "hand", "told twice"),
