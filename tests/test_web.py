@@ -1868,6 +1868,13 @@ def test_a_damaged_file_is_told_and_disturbs_no_other_table(tmp_path):
     moves = [json.dumps({**told, "decisions": [move]}) for move in
              ([99, 0], [10**9, 0], [-(10**9), 0], [0, 99], [0], 3)]  # fmt: skip
     odd = [json.dumps({**told, **odd}) for odd in ({"deck": []}, {"secret": "00"}, {"seats": [0]})]
+    seats, heads = told["seats"], told["deck"]["cards"]
+    for key, value in (("token", 5), ("former", [5]), ("kind", 3), ("kind", "x"), ("handed", "1")):
+        odd.append(json.dumps({**told, "seats": [{**seats[0], key: value}, *seats[1:]]}))
+    for card in ([1, 0, 0, 0, 0], ["1", 0, 0, 0, 0, 0], [9, 0, 0, 0, 0, 0], None):
+        odd.append(json.dumps({**told, "deck": {"name": "balanced", "cards": [card, *heads[1:]]}}))
+    # What a file says of itself must not lead a writing elsewhere.
+    odd += [json.dumps({**told, "id": name}) for name in ("../../x", whole.id, ["x"], None)]
     odd += [whole_text[:200], "[" * 10**5]
     for text in (
         "",

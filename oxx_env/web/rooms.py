@@ -681,9 +681,9 @@ class Room:
             raise EarlierFormat
         if told["format"] != FORMAT:
             raise ValueError(f"the format is not {FORMAT}")
-        deck = tuple(map(tuple, told["deck"]["cards"]))
+        deck = tuple(map(tuple, cards.load_deck(told["deck"]["cards"]).tolist()))
         setup = Setup(told["rules"], told["deck"]["name"], deck, told["games"], told["coach"])
-        seats = [Seat(**seat) for seat in told["seats"]]
+        seats = [_kept_seat(seat) for seat in told["seats"]]
         secret = bytes.fromhex(told["secret"])
         if len(secret) != SECRET:
             raise ValueError(f"the secret has not {SECRET} bytes")
@@ -695,6 +695,15 @@ class Room:
             room.table.act(seat, action)
         room.saved = room.changes
         return room
+
+
+def _kept_seat(told: dict[str, Any]) -> Seat:
+    """A seat as a file tells it. Raises ValueError, TypeError for what is none."""
+    seat, usual = Seat(**told), Seat("human", "")
+    odd = [key for key, value in vars(seat).items() if type(value) is not type(vars(usual)[key])]
+    if odd or seat.kind not in ("human", "bot") or not all(isinstance(f, str) for f in seat.former):
+        raise ValueError(f"a seat that is none: {records.short(odd or seat.kind)}")
+    return seat
 
 
 def event(kind: str, rest: list[Any], names: list[str], rules: str, deck: Any) -> dict[str, Any]:
@@ -810,12 +819,15 @@ class Rooms:
     def _load(self, name: str) -> Room:
         path = self.keeping.table(name)
         try:
-            return Room.from_dict(read_json(path, 1 << 24))
+            told = read_json(path, 1 << 24)
+            if told["id"] != name:  # by its id a table is found, and written
+                raise ValueError("it is the file of another table")
+            return Room.from_dict(told)
         except FileNotFoundError:
             raise Refused(404, "there is no such table") from None
         except EarlierFormat:
-            told = "this table was made by an earlier version of oxx serve and cannot be played on"
-            raise Refused(410, f"{told}; its finished games are kept") from None
+            what = "this table was made by an earlier version of oxx serve and cannot be played on"
+            raise Refused(410, f"{what}; its finished games are kept") from None
         # What is wrong may name a path or a hidden card: it is told to who runs the server alone.
         except OSError as error:
             self._tell(name, error)
