@@ -1748,6 +1748,14 @@ def _told_on(port, begin, endless):
     return told
 
 
+def test_headers_after_the_body_say_nothing_of_a_request(port):
+    head = GET + b"Transfer-Encoding: chunked\r\nConnection: close\r\n"
+    told = told_by(port, head + b"\r\n0\r\nHost: evil.example\r\nOrigin: http://evil\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 200 OK")
+    told = told_by(port, head + b"Origin: http://evil\r\nOrigin: http://localhost\r\n\r\n0\r\n\r\n")
+    assert told.startswith(b"HTTP/1.1 403 Forbidden")
+
+
 def test_a_head_that_comes_at_once_is_bounded_as_well(port):
     for told, status in (
         (GET + b"X: " + b"x" * 70_000 + b"\r\n\r\n", b"431"),

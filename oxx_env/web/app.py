@@ -205,9 +205,10 @@ def _is_foreign(scope: Scope, host: str) -> bool:
     """Does a browser ask for a page of another site, or another port? To come here by a link from
     elsewhere is fine."""
     told = {k: v.decode("latin-1").lower() for k, v in scope["headers"]}
-    origin, site = told.get(b"origin"), told.get(b"sec-fetch-site")
-    if origin is not None and origin.partition("://")[2] != host.lower():
+    origins = [v.decode("latin-1").lower() for k, v in scope["headers"] if k == b"origin"]
+    if any(origin.partition("://")[2] != host.lower() for origin in origins):
         return True
+    site = told.get(b"sec-fetch-site")
     if site in (None, "same-origin", "none"):
         return False
     visit = scope["method"] in ("GET", "HEAD") and told.get(b"sec-fetch-mode") == "navigate"

@@ -54,6 +54,7 @@ class Connection(HttpToolsProtocol):
         self._deadline: asyncio.TimerHandle | None = None  # until when it should be
         self._progress = 0  # bytes since something was complete: a head, a piece of a body, all
         self._head = self._rest = 0  # bytes of this request's head, and of its body in vain
+        self._count = 0  # its headers, also after the body
         self._refusal: tuple[int, str] | None = None
         self._over = False
         _open[self._whose] += 1
@@ -92,7 +93,7 @@ class Connection(HttpToolsProtocol):
 
     def on_message_begin(self) -> None:
         super().on_message_begin()
-        self._head = self._rest = 0
+        self._head = self._rest = self._count = 0
         self._begun = True
 
     def on_url(self, url: bytes) -> None:
@@ -102,9 +103,11 @@ class Connection(HttpToolsProtocol):
         self._grow(len(url))
 
     def on_header(self, name: bytes, value: bytes) -> None:
-        super().on_header(name, value)  # also where they come after the body
+        self._count += 1
+        if self._begun:  # what comes after the body says nothing of whose request it is
+            super().on_header(name, value)
         self._grow(len(name) + len(value))
-        if len(self.headers) > MAX_HEADERS:
+        if self._count > MAX_HEADERS:
             self._refuse(431, f"a request may have {MAX_HEADERS} headers")
 
     def _grow(self, size: int) -> None:
