@@ -1102,7 +1102,10 @@ def test_a_gate_lets_in_what_its_limit_allows():
 
     with gate.work("a"), gate.work("a"):
         assert refused("a") == (429, 2)
-        with gate.work("b"):
+        with gate.work("b"), contextlib.ExitStack() as others:
+            assert refused("b") == (503, 5)  # it has its share; who has nothing yet is let in
+            for number in range(3 * (limits.ROOM - 1)):
+                others.enter_context(gate.work(f"other {number}"))
             assert refused("c") == (503, 5)
     with gate.work("a"):
         gate.pay("a", 13)  # more than there was: into debt

@@ -19,6 +19,7 @@ from typing import Any
 
 from oxx_env.web.rooms import Refused
 
+ROOM = 4
 FORGET = 1000  # clients of a purse, from which on those with a full one are forgotten
 
 
@@ -27,7 +28,9 @@ class Limit:
     """The bounds of one kind of work.
 
     what       what a client asks for, in words
-    at_once    pieces of work, of all clients, that run or wait for their turn
+    at_once    pieces of work, of all clients, that run or wait for their turn; up to `ROOM` times
+               as many where each more is the only one of its client, so that a few busy clients
+               keep no other one out
     own        of them, one client's
     burst      what one client may ask for in a row
     per_s      what is added to that in each second
@@ -43,7 +46,7 @@ class Limit:
 # A decision takes the coach some 0.2 s, up to a second at ten players.
 COACH = Limit("the coach", at_once=40, own=8, burst=2000, per_s=2)  # decisions
 # A file that arrives slowly takes memory, of up to 8 MB, and keeps nobody else from opening one.
-UPLOADS = Limit("sending files", at_once=32, own=2, burst=math.inf, per_s=0)  # requests
+UPLOADS = Limit("sending files", at_once=16, own=2, burst=math.inf, per_s=0)  # requests
 FILES = Limit("opening files", at_once=4, own=2, burst=600, per_s=4)  # games, or decks
 TABLES = Limit("new tables", at_once=1000, own=1000, burst=400, per_s=0.5)
 NEWS = Limit("news", at_once=5000, own=1000, burst=math.inf, per_s=0)  # requests that wait
@@ -87,7 +90,8 @@ class Gate:
         if own >= limit.own:
             told = f"{own} of your requests for {limit.what} are still at work; try again soon"
             raise Refused(429, told, 2)
-        if sum(self._inside.values()) >= limit.at_once:
+        inside = sum(self._inside.values())
+        if inside >= (limit.at_once if own else ROOM * limit.at_once):
             told = f"too many ask for {limit.what} at this moment; try again soon"
             raise Refused(503, told, 5)
         self._inside[client] = own + 1
