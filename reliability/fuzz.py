@@ -1235,12 +1235,12 @@ def vector_actions(play: dict[str, Any]) -> str:
     for actions in play["actions"]:
         if isinstance(actions, str) and actions == "legal":
             actions = env.action_masks().argmax(axis=1)
-        before = env._games.tobytes()
+        before = env.batch._games.tobytes()
         try:
             env.step(actions)
         except IllegalAction as error:
             short(error, 20_000)
-            assert env._games.tobytes() == before
+            assert env.batch._games.tobytes() == before
             taken = False
         assert env.action_masks().any(axis=1).all()
     return ACCEPTED if taken else REFUSED
