@@ -380,7 +380,7 @@ class Notice:
     """
 
     SECONDS = 2.0
-    TEXT = "oxx_env compiles its rules and search for this machine (once, up to a minute) ..."
+    TEXT = "oxx_env compiles the code needed here, up to a minute; it is kept for next time ..."
 
     def __init__(self) -> None:
         self.kernels = self.entries = 0
