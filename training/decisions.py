@@ -22,10 +22,8 @@ from oxx_env.engine import (
     GREEDY,
     PENDING,
     masks,
-    new_games,
     pending,
     policy_actions,
-    rule_flags,
     step,
 )
 from oxx_env.files import open_whole, read_arrays
@@ -34,7 +32,7 @@ from oxx_env.forward import score
 from oxx_env.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, POSITIVE
 from oxx_env.sound import check_games
 from training.config import Config
-from training.selfplay import training_decks
+from training.selfplay import deal_over
 
 GAMES = 256  # side by side in one part
 APART = 40  # decisions at most that a game is ahead of the others, so that all rounds occur
@@ -139,12 +137,7 @@ def self_play(
     stopped  asked after each step; Stopped is raised if it says so
     """
     start = time.monotonic()
-    decks = training_decks(space, rng)
-    players = rng.choice(space.players, GAMES, p=space.player_shares_normed)
-    flags = [rule_flags(name) for name in space.rules]
-    rules = rng.choice(flags, GAMES, p=space.rule_shares_normed)
-    seeds = rng.integers(0, 2**53, GAMES)
-    games = new_games(seeds, decks, players, rules, rng.integers(0, len(decks), GAMES))
+    games, decks = deal_over(space, GAMES, rng)
     games["match_games"] = rng.choice(space.games_per_match, GAMES)
     _spread(games, decks, weights, rng, stopped)
     who = np.zeros(GAMES * MAX_PLAYERS, PENDING)

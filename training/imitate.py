@@ -29,7 +29,7 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oxx_env.checkpoint import checksum, load_checkpoint, save_reflex
-from oxx_env.engine import PENDING, masks, new_games, pending, rule_flags, step
+from oxx_env.engine import PENDING, masks, pending, step
 from oxx_env.foresight import INPUT, encode_inputs
 from oxx_env.forward import score
 from oxx_env.network import ReflexNetwork
@@ -37,7 +37,7 @@ from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
 from oxx_env.shell import program
 from training.config import ABOVE_0, PRESETS, Diverged, check_finite, check_ranges, check_types
 from training.evaluate import commit
-from training.selfplay import training_decks
+from training.selfplay import deal_over
 
 GAMES = 2048  # side by side
 KEPT = 0.35  # of the decisions: neighbours tell nearly the same
@@ -87,12 +87,7 @@ def played(
     """About `n` decisions of games by a policy: inputs [N, INPUT] with few unseen cards looked at,
     and the policy's probabilities [N, ACTIONS]."""
     space = PRESETS["full"]
-    decks = training_decks(space, rng)
-    players = rng.choice(space.players, GAMES, p=space.player_shares_normed)
-    flags = [rule_flags(name) for name in space.rules]
-    rules = rng.choice(flags, GAMES, p=space.rule_shares_normed)
-    seeds = rng.integers(0, 2**53, GAMES)
-    games = new_games(seeds, decks, players, rules, rng.integers(0, len(decks), GAMES))
+    games, decks = deal_over(space, GAMES, rng)
     who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
     legal = np.zeros((len(who), ACTIONS), np.int8)
     kept: list[tuple[NDArray[np.float16], NDArray[np.float32]]] = []

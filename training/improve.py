@@ -85,7 +85,7 @@ from training.decisions import Decisions, Stopped, read_part, self_play, write_p
 from training.evaluate import commit, model_card
 from training.regret import half_width
 from training.selfplay import duel
-from training.train import check_like
+from training.train import check_like, load_moments, moments
 
 CONFIG, FIGURES, STATE = "config.json", "figures.json", "learner.npz"
 SAVE_EVERY = 20  # parts learned from between two saved states
@@ -426,10 +426,7 @@ class Learner:
             "start": self.start,
             "prior": self.prior,
         }
-        for index, moments in self.optimizer.state_dict()["state"].items():
-            for name, tensor in moments.items():
-                arrays[f"adam/{index}/{name}"] = tensor.numpy()
-        return arrays
+        return arrays | moments(self.optimizer)
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
         """Go on from a `state` of this iteration. Raises ValueError, KeyError for what is none."""
@@ -447,15 +444,7 @@ class Learner:
         self.begin(phase)
         self.net.load_weights(state["weights"])
         self.done, self.seconds, self.sums = done, float(state["seconds"]), state["sums"].copy()
-        parameters = list(self.net.parameters())
-        moments: dict[int, dict[str, Tensor]] = {}
-        for key, array in state.items():
-            if key.startswith("adam/"):
-                _, index, name = key.split("/")
-                like = parameters[int(index)].detach().numpy()
-                check_like(key, array, like.sum() if name == "step" else like)
-                moments.setdefault(int(index), {})[name] = torch.from_numpy(array)
-        self.optimizer.load_state_dict({**self.optimizer.state_dict(), "state": moments})
+        load_moments(self.optimizer, state)
 
 
 # --- measuring ----------------------------------------------------------------------------------

@@ -461,6 +461,19 @@ def training_decks(config: Config, rng: np.random.Generator) -> NDArray[np.void]
     )
 
 
+def deal_over(
+    space: Config, count: int, rng: np.random.Generator
+) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """GAME [count], single games over the table sizes, rule sets and decks of a space by their
+    shares, and the DECKS that they index."""
+    decks = training_decks(space, rng)
+    players = rng.choice(space.players, count, p=space.player_shares_normed)
+    flags = [rule_flags(name) for name in space.rules]
+    rules = rng.choice(flags, count, p=space.rule_shares_normed)
+    seeds = rng.integers(0, 2**53, count)
+    return new_games(seeds, decks, players, rules, rng.integers(0, len(decks), count)), decks
+
+
 def _network(weights: NDArray[np.float32] | None) -> tuple[NDArray[np.float32], int]:
     """What the kernels get of a network that may be missing: weights and width."""
     return (np.zeros(0, np.float32), 0) if weights is None else (weights, hidden_of(len(weights)))

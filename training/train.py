@@ -212,9 +212,7 @@ class Run:
         }
         if self.collector.prior is not None:
             arrays["prior"] = self.collector.prior
-        for index, moments in learner.policy.optimizer.state_dict()["state"].items():
-            for name, tensor in moments.items():
-                arrays[f"adam/{index}/{name}"] = tensor.numpy()
+        arrays |= moments(learner.policy.optimizer)
         for name, array in learner.before_ahead.items():
             arrays[f"games/{name}"] = array
         numbers = [array for array in arrays.values() if array.dtype.kind == "f"]
@@ -266,19 +264,32 @@ class Run:
         self.seconds = float(state["seconds"])
         self.evaluations = json.loads(str(state["evaluations"]))
         self.init = str(state["init"]) or None
-        moments: dict[int, dict[str, torch.Tensor]] = {}
-        parameters = list(learner.policy.parameters())  # in the optimizer's order
-        for key, array in state.items():
-            if key.startswith("adam/"):
-                _, index, name = key.split("/")
-                own = parameters[int(index)].detach().numpy()
-                check_like(key, array, own.sum() if name == "step" else own)
-                moments.setdefault(int(index), {})[name] = torch.from_numpy(array)
-        optimizer = learner.policy.optimizer
-        optimizer.load_state_dict({**optimizer.state_dict(), "state": moments})
+        load_moments(learner.policy.optimizer, state)
         self.collector.load_state(
             {k.removeprefix("games/"): v for k, v in state.items() if k.startswith("games/")}
         )
+
+
+def moments(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
+    """What Adam remembers of each parameter, as arrays of a state."""
+    return {
+        f"adam/{index}/{name}": tensor.numpy()
+        for index, of_one in optimizer.state_dict()["state"].items()
+        for name, tensor in of_one.items()
+    }
+
+
+def load_moments(optimizer: torch.optim.Optimizer, state: dict[str, NDArray[Any]]) -> None:
+    """Put back the `moments` that a state holds. Raises ValueError for arrays of another form."""
+    parameters = [p for group in optimizer.param_groups for p in group["params"]]
+    found: dict[int, dict[str, torch.Tensor]] = {}
+    for key, array in state.items():
+        if key.startswith("adam/"):
+            _, index, name = key.split("/")
+            own = parameters[int(index)].detach().numpy()
+            check_like(key, array, own.sum() if name == "step" else own)
+            found.setdefault(int(index), {})[name] = torch.from_numpy(array)
+    optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
 
 
 def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
