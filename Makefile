@@ -42,22 +42,22 @@ test-fast: lint
 	OMP_NUM_THREADS=1 $(BIN)/python -m pytest -q -n 2 --dist worksteal -m "not slow"
 
 verify: $(STAMP)
-	$(BIN)/python -m reliability.verify --games 1000000 --workers 2
-	$(BIN)/python -m reliability.counts
+	$(BIN)/python -m tests.stress.verify --games 1000000 --workers 2
+	$(BIN)/python -m tests.stress.counts
 
 minimal:
 	test -x .venv-minimal/bin/python || $(PYTHON) -m venv .venv-minimal
 	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -r reliability/minimal.txt
+	  -r tests/stress/minimal.txt
 	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider $(MINIMAL)
 	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
-	  -r reliability/minimal.txt -r reliability/minimal-extras.txt
+	  -r tests/stress/minimal.txt -r tests/stress/minimal-extras.txt
 	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider -m "not slow" $(MINIMAL_EXTRAS)
 
 guided:
 	test -x .venv-guided/bin/python || $(PYTHON) -m venv .venv-guided
 	.venv-guided/bin/python -m pip install --quiet --disable-pip-version-check -e . atheris hypothesis tyro
-	for door in $(DOORS); do .venv-guided/bin/python -m reliability.guided --door $$door || exit 1; done
+	for door in $(DOORS); do .venv-guided/bin/python -m tests.stress.guided --door $$door || exit 1; done
 
 audit: $(STAMP)
 	test -x .venv-audit/bin/python || $(PYTHON) -m venv .venv-audit
@@ -67,6 +67,7 @@ audit: $(STAMP)
 lint: $(STAMP)
 	$(BIN)/ruff check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 # The peers live in an environment of their own; one that does not install is named in the result.
 bench: $(STAMP)

@@ -19,12 +19,12 @@ from statistics import median
 
 PARTS = {
     "oxx advise": (
-        "from oxx_env.cli import main\n"
+        "from oxx_env.commands._cli import main\n"
         "main(['advise', '4p | rows 12 7 31 20 46 | hand 3 17 52 88', '--json'])"
     ),
     "make train, first decisions": (
         "import numpy as np\n"
-        "from oxx_env.forward import weight_count\n"
+        "from oxx_env.policy.forward import weight_count\n"
         "from training.config import PRESETS\n"
         "from training.selfplay import Collector\n"
         "config = PRESETS['quick']\n"

@@ -421,15 +421,15 @@ def main() -> None:
         print(json.dumps(measure(options.measure)))
         return
     sys.path.insert(0, str(ROOT))
-    from oxx_env import benchmark
+    from oxx_env.commands import _benchmark
 
     # Before and after the peers, so that a change of the machine's mood shows.
-    own = {**benchmark.run(), "load": load}
+    own = {**_benchmark.run(), "load": load}
     peers = []
     for key in options.only or PEERS:
         print(f"measuring {PEERS[key][0]} ...", file=sys.stderr, flush=True)
         peers.append(ask(options.peers, key))
-    again = benchmark.rollouts(benchmark.Clock())
+    again = _benchmark.rollouts(_benchmark.Clock())
     drift = [
         new["placements_per_cpu_s"] / old["placements_per_cpu_s"]
         for old, new in zip(own["rollouts"], again, strict=True)

@@ -67,12 +67,12 @@ def _help(script: str) -> str:
 
 @functools.cache
 def _oxx(command: str) -> str:
-    from oxx_env import cli
+    from oxx_env.commands import _cli
 
     if not command:
-        return _fenced(cli.overview(cli.command_names()))
+        return _fenced(_cli.overview(_cli.command_names()))
     words = [*command.split(), "--help"]
-    return _fenced(_printed(lambda _: cli.main(words), f"oxx {command}"))
+    return _fenced(_printed(lambda _: _cli.main(words), f"oxx {command}"))
 
 
 def _printed(main: Any, program: str) -> str:

@@ -11,7 +11,7 @@
     render         a view as text and pixels
     film           a recorded game as pictures
     insight        what a trained policy does and believes
-    cli            the command `oxx`
+    commands       the command `oxx`
 
 Importing the package registers `oxx/baron-oxx-v0` with PettingZoo and `oxx_env/BaronOxx-v0` with
 Gymnasium, whether these were imported before or are afterwards. It compiles and loads nothing:
@@ -21,52 +21,65 @@ modules come when they are first used.
 from __future__ import annotations
 
 import importlib
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from oxx_env.imports import when_imported
+from oxx_env.lib.imports import when_imported
+from oxx_env.lib.version import __version__ as __version__
 
-__version__ = "0.1.0"
+if TYPE_CHECKING:
+    from oxx_env import arena as arena
+    from oxx_env import baron_oxx_v0 as baron_oxx_v0
+    from oxx_env import bots as bots
+    from oxx_env import envs as envs
+    from oxx_env import notation as notation
+    from oxx_env.arena import ratings as ratings
+    from oxx_env.bots import advice as advice
+    from oxx_env.game import cards as cards
+    from oxx_env.game import engine as engine
+    from oxx_env.game import observe as observe
+    from oxx_env.game import rules as rules
+    from oxx_env.game import table as table
+    from oxx_env.game import views as views
+    from oxx_env.notation import records as records
+    from oxx_env.notation import tracker as tracker
+    from oxx_env.policy import insight as insight
+    from oxx_env.show import film as film
+    from oxx_env.show import render as render
 
 PETTINGZOO_ID = "oxx/baron-oxx-v0"
 GYMNASIUM_ID = "oxx_env/BaronOxx-v0"
 
-_MODULES = (
-    "advice",
-    "arena",
-    "baron_oxx_v0",
-    "bots",
-    "cards",
-    "cli",
-    "engine",
-    "envs",
-    "film",
-    "insight",
-    "network",
-    "notation",
-    "observe",
-    "ratings",
-    "records",
-    "render",
-    "rules",
-    "table",
-    "tracker",
-    "views",
-)
+_PUBLIC = {  # attribute of the package → the module that it is
+    "advice": "bots.advice",
+    "arena": "arena",
+    "baron_oxx_v0": "baron_oxx_v0",
+    "bots": "bots",
+    "cards": "game.cards",
+    "engine": "game.engine",
+    "envs": "envs",
+    "film": "show.film",
+    "insight": "policy.insight",
+    "notation": "notation",
+    "observe": "game.observe",
+    "ratings": "arena.ratings",
+    "records": "notation.records",
+    "render": "show.render",
+    "rules": "game.rules",
+    "table": "game.table",
+    "tracker": "notation.tracker",
+    "views": "game.views",
+}
 
 
 def __getattr__(name: str) -> Any:
-    """`oxx_env.table` and the like without a second import statement."""
-    if name in _MODULES:
-        try:
-            return importlib.import_module(f"{__name__}.{name}")
-        except ModuleNotFoundError as error:
-            if error.name != f"{__name__}.{name}":
-                raise
+    """The public modules as attributes, wherever they lie: `from oxx_env import table`."""
+    if name in _PUBLIC:
+        return importlib.import_module(f"{__name__}.{_PUBLIC[name]}")
     raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
 
 
 def __dir__() -> list[str]:
-    return sorted({*globals(), *_MODULES})
+    return sorted({*globals(), *_PUBLIC})
 
 
 def _register_with_gymnasium() -> None:

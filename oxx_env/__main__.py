@@ -2,7 +2,7 @@
 
 import sys
 
-from oxx_env.cli import main
+from oxx_env.commands._cli import main
 
 if __name__ == "__main__":
     sys.exit(main())

@@ -19,8 +19,10 @@ from pathlib import Path
 import numpy as np
 
 import oxx_env
-from oxx_env import bots, checkpoint, cli
-from oxx_env.table import Table
+from oxx_env import bots
+from oxx_env.commands import _cli
+from oxx_env.game.table import Table
+from oxx_env.policy import checkpoint
 
 SHIPPED = {"apprentice", "challenger", "champion", "champion-1", "quick", "swift", "swift-1"}
 POSITION = "2p | rows 12 7 31 20 46 | hand 3 17 52 88"
@@ -30,7 +32,7 @@ def oxx(*words: str) -> str:
     """What a command prints; it has to end well."""
     out = io.StringIO()
     with contextlib.redirect_stdout(out):
-        code = cli.main(list(words))
+        code = _cli.main(list(words))
     assert code == 0, (words, code, out.getvalue())
     return out.getvalue()
 

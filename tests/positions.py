@@ -23,7 +23,7 @@ from typing import Any
 import numpy as np
 
 from oxx_env import engine, rules
-from oxx_env.views import View
+from oxx_env.game.views import View
 
 LETTERS = "bygrkw"
 BARONS = (52, 104)

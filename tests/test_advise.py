@@ -6,9 +6,10 @@ import json
 import numpy as np
 import pytest
 
-from oxx_env import advice, cli, notation
+from oxx_env import advice, notation
 from oxx_env.bots.monte_carlo import MonteCarlo, Outcomes, growing
-from oxx_env.table import Table
+from oxx_env.commands import _cli
+from oxx_env.game.table import Table
 
 CARD = "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88"
 
@@ -16,7 +17,7 @@ CARD = "4p seat 0 | rows 12 7 31 20 46 | hand 3 17 52 88"
 @pytest.fixture
 def oxx_advise(capsys):
     def run(*argv):
-        code = cli.main(["advise", *map(str, argv)])
+        code = _cli.main(["advise", *map(str, argv)])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out, err
@@ -262,7 +263,7 @@ def test_a_bot_that_errs_is_not_called_clear():
 
 
 def test_the_positions_in_the_help_can_be_pasted(oxx_advise):
-    described = cli.load_command("advise").__doc__
+    described = _cli.load_command("advise").__doc__
     positions = [line.strip() for line in described.splitlines() if "| rows" in line]
     assert len(positions) == 2
     for position in positions:
@@ -286,7 +287,7 @@ def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
     """Some hundred row choices of all rule sets: the cards taken, their heads, the length."""
     from copy import deepcopy
 
-    from oxx_env.rules import RULE_SETS
+    from oxx_env.game.rules import RULE_SETS
     from oxx_env.web.coach import Sight
 
     rng, seen = np.random.default_rng(5), 0

@@ -12,7 +12,7 @@ from pettingzoo.test import api_test, render_test, seed_test
 from pettingzoo.test.state_test import state_test
 
 from oxx_env import baron_oxx_v0
-from oxx_env.observe import observe
+from oxx_env.game.observe import observe
 
 RULES = ("base", "color", "positive", "color+positive")
 

@@ -8,7 +8,7 @@ import pytest
 from tracing import Heads, Tracer, difference, reference_trace
 
 from oxx_env import cards, engine
-from oxx_env.rules import RULE_SETS
+from oxx_env.game.rules import RULE_SETS
 
 TABLES = range(2, 11)
 GAMES_PER_DECK = 186  # x 9 table sizes x 4 rule sets x 3 decks = 20,088 games

@@ -20,9 +20,11 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import arena, blocks, cards, cli, ratings
-from oxx_env.rules import NO_CARD
-from oxx_env.views import View
+from oxx_env import arena, cards, ratings
+from oxx_env.arena import blocks
+from oxx_env.commands import _cli
+from oxx_env.game.rules import NO_CARD
+from oxx_env.game.views import View
 
 
 class Witness:
@@ -581,7 +583,7 @@ def test_a_comparison_needs_seats_for_both_sides() -> None:
 
 
 def oxx(capsys: pytest.CaptureFixture[str], *words: str) -> tuple[int, str, str]:
-    code = cli.main(words)
+    code = _cli.main(words)
     out, err = capsys.readouterr()
     return code, out, err
 

@@ -11,13 +11,14 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import benchmark, cli, engine
-from oxx_env.rules import GAME
+from oxx_env import engine
+from oxx_env.commands import _benchmark, _cli
+from oxx_env.game.rules import GAME
 
 
 @pytest.fixture(scope="module")
 def result() -> dict[str, Any]:
-    return benchmark.run(quick=True, seed=3)
+    return _benchmark.run(quick=True, seed=3)
 
 
 def test_every_figure_of_the_contract_is_there(result: dict[str, Any]) -> None:
@@ -55,12 +56,12 @@ def test_a_game_has_its_placements(result: dict[str, Any]) -> None:
 def test_decisions_are_seats_with_a_choice() -> None:
     """Three cards of each hand of four are chosen; row choices come on top, at most one a card."""
     for policy in engine.POLICIES:
-        each = benchmark.decisions_per_placement(policy, 4, games=50)
+        each = _benchmark.decisions_per_placement(policy, 4, games=50)
         assert 3 / 4 < each < 3 / 4 + 1
 
 
 def test_the_batch_of_the_benchmark_observes_what_it_steps() -> None:
-    seen, unseen = benchmark.Batch(16, True), benchmark.Batch(16, False)
+    seen, unseen = _benchmark.Batch(16, True), _benchmark.Batch(16, False)
     for _ in range(30):
         assert seen.step() == unseen.step()
     assert seen.games.tobytes() == unseen.games.tobytes()
@@ -72,11 +73,11 @@ def test_the_batch_of_the_benchmark_observes_what_it_steps() -> None:
 def test_the_command_prints_one_json_object_or_tables(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, result: dict[str, Any]
 ) -> None:
-    monkeypatch.setattr(benchmark, "run", lambda quick, seed: result)
-    assert cli.main(["bench", "--quick", "--json"]) == 0
+    monkeypatch.setattr(_benchmark, "run", lambda quick, seed: result)
+    assert _cli.main(["bench", "--quick", "--json"]) == 0
     out = json.loads(capsys.readouterr().out)
     assert out["rollouts"][0]["policy"] == "random"
-    assert cli.main(["bench", "--quick"]) == 0
+    assert _cli.main(["bench", "--quick"]) == 0
     out = capsys.readouterr().out
     for word in ("Roll-outs", "Batches", "parallel", "vecenv", "Memory", "numba"):
         assert word in out
@@ -85,8 +86,8 @@ def test_the_command_prints_one_json_object_or_tables(
 def test_without_stable_baselines3_the_vecenv_has_no_figure(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
-    monkeypatch.setattr(benchmark.importlib.util, "find_spec", lambda name: None)
-    assert benchmark.api(benchmark.Clock(0.0, 1))["vecenv"] is None
+    monkeypatch.setattr(_benchmark.importlib.util, "find_spec", lambda name: None)
+    assert _benchmark.api(_benchmark.Clock(0.0, 1))["vecenv"] is None
 
 
 # --- beside peers -------------------------------------------------------------------------------

@@ -11,9 +11,9 @@ import pytest
 
 from oxx_env import bots, engine
 from oxx_env.bots import Bot, BotSpecError, make
-from oxx_env.rules import FIRST_ROW, PASS, RULE_SETS
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.game.rules import FIRST_ROW, PASS, RULE_SETS
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
 
 ALL = ["random", "greedy", "lowest", "highest", "careful", "mc:3", "cheat"]
 COMPILED = ["random", "greedy", "lowest", "highest", "careful"]

@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from oxx_env import cards
-from oxx_env.cards import BARONS, COLORS, DECK_NAMES, NUMBERS, DeckError, card_type, load_deck
-from oxx_env.decks import generate
+from oxx_env.game.cards import BARONS, COLORS, DECK_NAMES, NUMBERS, DeckError, card_type, load_deck
+from oxx_env.game.decks import generate
 
 HEADER = "number,blue,yellow,green,red,black,white"
 GOOD = cards.to_csv(load_deck("balanced"))  # line n + 1 holds number n
@@ -401,8 +401,10 @@ def test_cards_are_written_one_way_and_read_in_any_case():
 
 
 def test_a_card_is_written_the_same_by_every_command(tmp_path, capsys):
-    from oxx_env import cli, notation, records, terminal
-    from oxx_env.table import Table
+    from oxx_env import notation, records
+    from oxx_env.commands import _cli
+    from oxx_env.game.table import Table
+    from oxx_env.show import terminal
 
     deck = load_deck("balanced").tolist()
     table = Table(players=2)
@@ -417,7 +419,7 @@ def test_a_card_is_written_the_same_by_every_command(tmp_path, capsys):
     (record,) = table.records()
     path = tmp_path / "a.jsonl"
     path.write_text(records.to_line(record) + "\n")
-    assert cli.main(["replay", str(path)]) == 0
+    assert _cli.main(["replay", str(path)]) == 0
     told = capsys.readouterr().out
     assert f"{written} to row" in told or f"{written} fits no row" in told
     with pytest.raises(notation.PositionError, match="card 28 RR shares no color with 22 B before"):

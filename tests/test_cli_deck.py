@@ -7,8 +7,8 @@ import sys
 
 import pytest
 
-from oxx_env import cards, cli
-from oxx_env.commands import OK, Command, Report, UserError
+from oxx_env import cards
+from oxx_env.commands import OK, Command, Report, UserError, _cli
 
 GOOD = cards.to_csv(cards.load_deck("balanced"))
 
@@ -18,7 +18,7 @@ def oxx(capsys):
     """Run `oxx` in this process; gives exit code, stdout and stderr."""
 
     def oxx(*argv):
-        code = cli.main([str(word) for word in argv])
+        code = _cli.main([str(word) for word in argv])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out, err
@@ -95,15 +95,15 @@ def test_a_missing_file_and_a_folder_exit_2_with_one_line(oxx, tmp_path):
 def test_help_lists_every_command_with_its_example(oxx, argv):
     code, out, err = oxx(*argv)
     assert (code, err) == (0, "")
-    assert cli.command_names()
-    for name in cli.command_names():
+    assert _cli.command_names()
+    for name in _cli.command_names():
         assert f"\n  {name} " in out
-        assert f"$ {cli.load_command(name).example}" in out
+        assert f"$ {_cli.load_command(name).example}" in out
 
 
-@pytest.mark.parametrize("name", cli.command_names())
+@pytest.mark.parametrize("name", _cli.command_names())
 def test_every_command_keeps_the_contract(oxx, name):
-    kind = cli.load_command(name)
+    kind = _cli.load_command(name)
     assert issubclass(kind, Command)
     assert issubclass(kind, Report) or name in ("record", "play", "serve")
     assert kind.example.startswith(f"oxx {name}")
@@ -120,7 +120,7 @@ def test_every_command_keeps_the_contract(oxx, name):
 
 def test_help_is_quick_and_loads_no_heavy_module():
     script = (
-        "import sys, oxx_env.cli; code = oxx_env.cli.main(['--help'])\n"
+        "import sys, oxx_env.commands._cli; code = oxx_env.commands._cli.main(['--help'])\n"
         "heavy = {'numba', 'torch', 'stable_baselines3', 'scipy', 'matplotlib'}\n"
         "sys.exit(f'loaded {heavy & set(sys.modules)}' if heavy & set(sys.modules) else code)"
     )
@@ -172,7 +172,7 @@ def test_errors_end_in_one_message_and_an_exit_code(oxx, monkeypatch, error, cod
     def fail(self):
         raise error
 
-    monkeypatch.setattr(cli.load_command("deck check"), "run", fail)
+    monkeypatch.setattr(_cli.load_command("deck check"), "run", fail)
     found, out, err = oxx("deck", "check", "x")
     assert (found, out) == (code, "")
     assert err.startswith(message)

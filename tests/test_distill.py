@@ -11,10 +11,10 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env.checkpoint import load_checkpoint
-from oxx_env.engine import PENDING, masks
-from oxx_env.network import OxxNetwork
-from oxx_env.rules import ACTIONS, RULE_SETS
+from oxx_env.game.engine import PENDING, masks
+from oxx_env.game.rules import ACTIONS, RULE_SETS
+from oxx_env.policy.checkpoint import load_checkpoint
+from oxx_env.policy.network import OxxNetwork
 from training.config import Diverged
 from training.decisions import Decisions
 from training.distill import (

@@ -16,7 +16,8 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env import cli, observe
+from oxx_env import observe
+from oxx_env.commands import _cli
 from oxx_env.envs.match import RENDER_MODES
 
 ROOT = Path(__file__).parents[1]
@@ -128,10 +129,10 @@ def test_every_command_of_the_documentation_exists_with_its_options():
         words = shlex.split(line, comments=True)[1:]
         if words == ["--help"]:
             continue
-        name = next(n for n in cli.command_names() if words[: len(n.split())] == n.split())
+        name = next(n for n in _cli.command_names() if words[: len(n.split())] == n.split())
         options = {
             "--" + field.name.replace("_", "-")
-            for field in dataclasses.fields(cli.load_command(name))
+            for field in dataclasses.fields(_cli.load_command(name))
         }
         assert {word for word in words if word.startswith("--")} <= {*options, "--help"}, line
 

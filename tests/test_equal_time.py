@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env.checkpoint import find_checkpoint, load_reflex
+from oxx_env.policy.checkpoint import find_checkpoint, load_reflex
 from training import advice, equal_time, imitate, regret
 from training.rows import Rows
 

@@ -13,7 +13,8 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env import cli, extras, imports
+from oxx_env.commands import _cli
+from oxx_env.lib import extras, imports
 
 ROOT = Path(__file__).parents[1]
 ASK = """
@@ -37,7 +38,7 @@ def told_without(statement: str, *names: str) -> str:
     ("statement", "missing", "says"),
     [
         ("import oxx_env.envs.vector", "stable_baselines3", "needs stable-baselines3: "),
-        ("from oxx_env import network", "torch", "oxx_env.network needs torch: "),
+        ("from oxx_env.policy import network", "torch", "oxx_env.policy.network needs torch: "),
         ("from oxx_env import render; render.pillow()", "PIL", "a picture needs pillow: "),
         ("from oxx_env import render; render.Window()", "pygame", "a window needs pygame-ce: "),
         (
@@ -51,7 +52,7 @@ def test_in_python_the_error_names_the_package_and_the_command(
     statement: str, missing: str, says: str
 ) -> None:
     told = told_without(statement, missing)
-    assert told.startswith("oxx_env.extras.MissingExtra: ") and says in told
+    assert told.startswith("oxx_env.lib.extras.MissingExtra: ") and says in told
     assert told.endswith(f"{extras.install_command(extras.EXTRAS[missing])}")
     assert issubclass(extras.MissingExtra, ImportError)
 
@@ -79,7 +80,7 @@ def test_on_the_command_line_it_is_one_message_and_exit_code_2(
     # What another test has imported would be found without a look at its package.
     for name in [name for name in sys.modules if name.startswith(("oxx_env.web.", f"{missing}."))]:
         monkeypatch.delitem(sys.modules, name)
-    assert cli.main(argv) == 2
+    assert _cli.main(argv) == 2
     out, err = capsys.readouterr()
     assert (out, err) == ("", f"{says}{extras.install_command(extras.EXTRAS[missing])}\n")
     assert not list(tmp_path.iterdir())
@@ -189,7 +190,7 @@ def test_every_package_of_the_table_is_in_its_extra() -> None:
 def test_the_lower_bounds_are_those_that_make_minimal_tries() -> None:
     tried = {}
     for name in ("minimal.txt", "minimal-extras.txt"):
-        lines = (ROOT / "reliability" / name).read_text().splitlines()
+        lines = (ROOT / "tests" / "stress" / name).read_text().splitlines()
         tried |= dict(line.split("==") for line in lines if "==" in line)
     wanted = [*PROJECT["dependencies"], *PARTS["web"], *PARTS["render"], *PARTS["train"]]
     bounds = lower_bounds(wanted)
@@ -204,12 +205,12 @@ def test_a_version_of_numba_that_was_not_tried_is_refused(version: tuple[int, in
     program = (
         "import numba\n"
         f"numba.version_info = numba.version_info._replace(short={version})\n"
-        "import oxx_env.jit\n"
+        "import oxx_env.lib.jit\n"
     )
     done = subprocess.run([sys.executable, "-c", program], cwd=ROOT, capture_output=True, text=True)
     told = done.stderr.strip().splitlines()[-1]
     name, _, said = told.partition(": ")
-    assert name == "oxx_env.imports.UntriedVersion"
+    assert name == "oxx_env.lib.imports.UntriedVersion"
     assert said.startswith(f"oxx_env was tried with numba from {least} to below {below}")
     assert said.endswith(
         f"here is {version[0]}.{version[1]}: {sys.executable} -m pip install '{wanted}'"
@@ -222,7 +223,7 @@ def test_on_the_command_line_an_untried_version_is_one_message_and_exit_code_2(
     def untried(self: object) -> None:
         imports.require_tested("numba", (0, 60), "0.61", "0.69")
 
-    monkeypatch.setattr(cli.load_command("deck check"), "run", untried)
-    assert cli.main(["deck", "check", "x"]) == 2
+    monkeypatch.setattr(_cli.load_command("deck check"), "run", untried)
+    assert _cli.main(["deck", "check", "x"]) == 2
     out, err = capsys.readouterr()
     assert (out, err.count("\n")) == ("", 1) and err.startswith("oxx: oxx_env was tried with numba")

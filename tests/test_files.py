@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env.files import open_whole, read_bounded
+from oxx_env.lib.files import open_whole, read_bounded
 
 
 def write(path: Path, text: str) -> None:

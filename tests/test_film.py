@@ -10,8 +10,9 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import bots, cli, film, records, render
-from oxx_env.table import Table
+from oxx_env import bots, film, records, render
+from oxx_env.commands import _cli
+from oxx_env.game.table import Table
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -41,7 +42,7 @@ def replay(capsys):
     """Run `oxx replay` in this process; gives exit code, stdout and stderr."""
 
     def replay(*argv: object) -> tuple[int, str, str]:
-        code = cli.main(["replay", *map(str, argv)])
+        code = _cli.main(["replay", *map(str, argv)])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out, err

@@ -10,10 +10,13 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import render, telling, terminal, texts
+from oxx_env import render
 from oxx_env.commands import _show
-from oxx_env.rules import deck_cards
-from oxx_env.table import Table
+from oxx_env.game.rules import deck_cards
+from oxx_env.game.table import Table
+from oxx_env.lib import texts
+from oxx_env.notation import wording
+from oxx_env.show import terminal
 
 SUM = re.compile(r"\d+ heads?:(?: [BYGRKW]\d+)+|row \d(?: \(takes \d+\))?|\d+ points?")
 
@@ -54,7 +57,7 @@ def test_whatever_is_told_of_a_game_fits_and_keeps_its_sums_whole(columns: int) 
                 table.act(seat, int(rng.choice(view.legal)))
                 if view.phase == "row":
                     break
-        for kind, *rest in telling.events(table):
+        for kind, *rest in wording.events(table):
             if kind == "reveal":
                 told = terminal.tell_cards(rest[1], names, deck, said)
                 check(told, texts.fold(told, columns))

@@ -7,18 +7,19 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import cards, foresight, observe
-from oxx_env.rules import HAND_SIZE, ROWS
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env import cards, observe
+from oxx_env.game.rules import HAND_SIZE, ROWS
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
+from oxx_env.policy import features
 
 RULES = ("base", "color", "positive", "color+positive")
 
 
 def told(view: View) -> tuple[Any, Any]:
     """The pieces of a view: options [ROWS, ...] and slots [HAND_SIZE, ...]."""
-    out = foresight.network_input(view)[observe.OBS :]
-    options, slots = foresight.PIECES
+    out = features.network_input(view)[observe.OBS :]
+    options, slots = features.PIECES
     return out[: options.size].reshape(options.shape), out[options.size :].reshape(slots.shape)
 
 
@@ -97,7 +98,7 @@ def unseen_numbers(view: View) -> list[int]:
 
 
 def expected_options(view: View) -> Any:
-    out = np.zeros((ROWS, len(foresight.OPTION_FIELDS)))
+    out = np.zeros((ROWS, len(features.OPTION_FIELDS)))
     unseen, hand = unseen_numbers(view), view.hand
     for row in [action - HAND_SIZE for action in view.legal]:
         table = Plain(view)
@@ -129,7 +130,7 @@ def expected_options(view: View) -> Any:
 
 
 def expected_slots(view: View) -> Any:
-    out = np.zeros((HAND_SIZE, len(foresight.SLOT_FIELDS)))
+    out = np.zeros((HAND_SIZE, len(features.SLOT_FIELDS)))
     unseen, hand = unseen_numbers(view), view.hand
     lower, higher = Plain(view).changes(hand, unseen)
     for slot, card in enumerate(hand):
@@ -187,11 +188,11 @@ def test_looking_ahead_leaves_the_game_alone_and_draws_nothing() -> None:
     rng = np.random.default_rng(0)
     while not table.over:
         before = table.games.tobytes()
-        out = np.zeros(foresight.INPUT, np.float32)
+        out = np.zeros(features.INPUT, np.float32)
         for seat in table.deciders():
-            foresight._encode_one(table.games, table.decks, seat, foresight.scratch(), out)
+            features._encode_one(table.games, table.decks, seat, features.scratch(), out)
             # From the full record as from the view: nothing hidden is used.
-            np.testing.assert_array_equal(out, foresight.network_input(table.view(seat)))
+            np.testing.assert_array_equal(out, features.network_input(table.view(seat)))
         assert table.games.tobytes() == before
         seat = table.deciders()[0]
         table.act(seat, int(rng.choice(table.legal(seat))))

@@ -1,5 +1,5 @@
 """Damaged files, wrong options, any actions: success or the documented error. A little of
-`python -m reliability.fuzz`, and the cases that it has found."""
+`python -m tests.stress.fuzz`, and the cases that it has found."""
 
 from __future__ import annotations
 
@@ -13,10 +13,12 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from oxx_env import bots, checkpoint, cli, tracker
+from oxx_env import bots, tracker
+from oxx_env.commands import _cli
 from oxx_env.envs.match import IllegalAction, ResetNeeded
 from oxx_env.envs.parallel import BaronOxxParallel
-from reliability import fuzz
+from oxx_env.policy import checkpoint
+from tests.stress import fuzz
 
 EXAMPLES = {"run_state": 15, "command_line": 40, "training_options": 20}
 
@@ -116,8 +118,8 @@ def test_endless_devices_are_refused_everywhere(tmp_path: Path) -> None:
     with pytest.raises(ValueError, match="is no file"):
         load_config(tmp_path / "config.json")
     for command in (["replay"], ["track"], ["deck", "check"], ["advise"]):
-        assert cli.main([*command, "/dev/zero"]) == 2
-    assert cli.main(["arena", "greedy", "random", "--log", "/dev/zero"]) == 2
+        assert _cli.main([*command, "/dev/zero"]) == 2
+    assert _cli.main(["arena", "greedy", "random", "--log", "/dev/zero"]) == 2
 
 
 # ---- The state of a training run

@@ -15,8 +15,8 @@ from gymnasium.vector import AutoresetMode, SyncVectorEnv, VectorEnv
 import oxx_env  # noqa: F401  (registers the id)
 from oxx_env.envs.gym_vector import BaronOxxVectorEnv
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.observe import OBS
-from oxx_env.views import View
+from oxx_env.game.observe import OBS
+from oxx_env.game.views import View
 
 
 def first(infos: dict[str, Any]) -> Any:

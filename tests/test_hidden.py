@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 from oxx_env import baron_oxx_v0, bots
-from oxx_env.observe import observe
-from oxx_env.rules import CARDS_DEALT, NO_SEED
+from oxx_env.game.observe import observe
+from oxx_env.game.rules import CARDS_DEALT, NO_SEED
 
 RULES = ("base", "color", "positive", "color+positive")
 SIZES = (2, 3, 5, 10)

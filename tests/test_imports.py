@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env import imports
+from oxx_env.lib import imports
 
 GYMNASIUM = (
     "env = gymnasium.make('oxx_env/BaronOxx-v0')\n"
@@ -61,7 +61,8 @@ def test_a_library_imported_afterwards_looks_as_ever() -> None:
         "assert 'Env' in inspect.getsource(gymnasium)\n"
         "assert importlib.resources.files(gymnasium).joinpath('__init__.py').is_file()\n"
         "import pettingzoo\n"
-        "assert not any(type(finder).__module__ == 'oxx_env.imports' for finder in sys.meta_path)\n"
+        "assert not any(type(finder).__module__ == 'oxx_env.lib.imports'\n"
+        "    for finder in sys.meta_path)\n"
     )
 
 
@@ -98,7 +99,7 @@ def folder(tmp_path: Path) -> Path:
 
 def test_an_action_follows_the_first_import_once(folder: Path) -> None:
     run(
-        "from oxx_env.imports import when_imported\n"
+        "from oxx_env.lib.imports import when_imported\n"
         "heard = []\n"
         "when_imported('wanted', lambda: heard.append(sys.modules['wanted'].VALUE))\n"
         "when_imported('wanted', lambda: heard.append('second'))\n"
@@ -115,7 +116,7 @@ def test_an_action_follows_the_first_import_once(folder: Path) -> None:
 
 def test_an_import_that_fails_is_told_as_ever_and_no_action_follows(folder: Path) -> None:
     run(
-        "from oxx_env.imports import when_imported\n"
+        "from oxx_env.lib.imports import when_imported\n"
         "for name in ('faulty', 'not_there'):\n"
         "    when_imported(name, sys.exit)\n"
         "    try:\n"
@@ -130,7 +131,7 @@ def test_an_import_that_fails_is_told_as_ever_and_no_action_follows(folder: Path
 
 def test_without_a_module_it_cannot_be_imported_and_afterwards_it_can(folder: Path) -> None:
     run(
-        "from oxx_env.imports import without\n"
+        "from oxx_env.lib.imports import without\n"
         "with without('wanted'):\n"
         "    try:\n"
         "        import wanted\n"

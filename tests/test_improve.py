@@ -21,17 +21,17 @@ pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 import torch
 
 from oxx_env import bots
-from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import (
+from oxx_env.bots.search import PolicySearch
+from oxx_env.game.engine import PENDING, masks
+from oxx_env.game.rules import ACTIONS, RULE_SETS
+from oxx_env.policy.checkpoint import (
     checksum,
     load_checkpoint,
     load_play_out,
     load_reflex,
     save_reflex,
 )
-from oxx_env.engine import PENDING, masks
-from oxx_env.forward import hidden_of
-from oxx_env.rules import ACTIONS, RULE_SETS
+from oxx_env.policy.forward import hidden_of
 from training import decisions, improve
 from training.decisions import Decisions, Stopped, read_part, self_play, write_part
 from training.improve import Config, Learner, Run, improvement_loss, main, recovered, weaker

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from oxx_env import cards, insight
-from oxx_env.checkpoint import CheckpointError
-from oxx_env.rules import COLOR, POSITIVE
+from oxx_env.game.rules import COLOR, POSITIVE
+from oxx_env.policy.checkpoint import CheckpointError
 
 
 @functools.cache

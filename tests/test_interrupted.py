@@ -17,14 +17,14 @@ import numpy as np
 import pytest
 
 import oxx_env
-from oxx_env import arena, baron_oxx_v0, bots, render
-from oxx_env.blocks import Player, Setup
+from oxx_env import arena, baron_oxx_v0, render
+from oxx_env.arena.blocks import Player, Setup
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.game.table import Table, whole
+from oxx_env.game.views import View
 
 SOURCES = {str(path) for path in (Path(oxx_env.__file__).parent / "envs").glob("*.py")}
-SOURCES.add(str(Path(oxx_env.__file__).parent / "table.py"))
+SOURCES.add(str(Path(oxx_env.__file__).parent / "game" / "table.py"))
 STOPS = (RuntimeError, KeyboardInterrupt)
 
 
@@ -292,4 +292,4 @@ def test_actions_may_be_arrays_of_one() -> None:
         env.reset(seed=1)
         with pytest.raises(ValueError, match="not an integer"):
             env.step(0)
-        assert bots.whole(kind(1)) is None
+        assert whole(kind(1)) is None

@@ -12,10 +12,10 @@ from pathlib import Path
 import pytest
 import tracing
 
-from oxx_env import jit
+from oxx_env.lib import jit
 
 TESTS = Path(__file__).parent
-RULES = Path("rules.py")
+RULES = Path("game/rules.py")
 
 
 @pytest.fixture
@@ -74,7 +74,7 @@ def test_kernels_of_another_package_follow_their_own_siblings_too(tmp_path: Path
     other = tmp_path / "other"
     other.mkdir()
     for name, text in {
-        "kernels": "from oxx_env.jit import kernel\nfrom other.numbers import (\n    ONE,\n)\n",
+        "kernels": "from oxx_env.lib.jit import kernel\nfrom other.numbers import (\n    ONE,\n)\n",
         "numbers": "import other.deeper\nONE = 1\n",
         "deeper": "TWO = 2\n",
         "stranger": "THREE = 3\n",
@@ -99,7 +99,7 @@ def test_kernels_of_another_package_follow_their_own_siblings_too(tmp_path: Path
         "from oxx_env import (\n    cards,\n    limits,\n)",
         "import oxx_env.limits",
         "from oxx_env.between import LIMIT",  # which imports it in turn
-        "from oxx_env.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
+        "from oxx_env.lib.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
     ],
 )
 def test_the_name_changes_with_a_constant_of_an_imported_module(
@@ -118,7 +118,7 @@ def test_the_name_changes_with_a_new_module_of_kernels_and_with_a_rename(package
     names = [jit.source_hash(package)]
     new = package / "bots" / "fast.py"
     new.parent.mkdir(exist_ok=True)
-    new.write_text("from oxx_env.jit import kernel\n\n\n@kernel\ndef one():\n    return 1\n")
+    new.write_text("from oxx_env.lib.jit import kernel\n\n\n@kernel\ndef one():\n    return 1\n")
     names.append(jit.source_hash(package))
     new.rename(new.with_name("faster.py"))
     names.append(jit.source_hash(package))
@@ -127,20 +127,20 @@ def test_the_name_changes_with_a_new_module_of_kernels_and_with_a_rename(package
 
 def test_the_name_does_not_change_with_what_kernels_do_not_use(package: Path) -> None:
     before = jit.source_hash(package)
-    (package / "aside.py").write_text("from oxx_env.rules import HAND_SIZE\n")
-    (package / "decks" / "new.csv").write_text("number\n")
+    (package / "aside.py").write_text("from oxx_env.game.rules import HAND_SIZE\n")
+    (package / "game" / "decks" / "new.csv").write_text("number\n")
     assert jit.source_hash(package) == before
 
 
 def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> None:
     """Numba's own cache would go on with the old one: its file of kernels has not changed."""
     package = tmp_path / "oxx_env"
-    package.mkdir()
-    for name in ("jit.py", "imports.py"):
-        shutil.copy(jit.PACKAGE / name, package)
+    (package / "lib").mkdir(parents=True)
+    for name in ("jit.py", "imports.py", "__init__.py"):
+        shutil.copy(jit.PACKAGE / "lib" / name, package / "lib")
     (package / "__init__.py").touch()
     (package / "kernels.py").write_text(
-        "from oxx_env.limits import LIMIT\nfrom oxx_env.jit import kernel\n\n\n"
+        "from oxx_env.limits import LIMIT\nfrom oxx_env.lib.jit import kernel\n\n\n"
         "@kernel\ndef limit():\n    return LIMIT\n"
     )
     for limit in ("6", "7"):
@@ -154,7 +154,7 @@ def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> Non
 
 # ---- What is compiled, and how often
 
-ONE_AND_TWO = """from oxx_env.jit import kernel, notice
+ONE_AND_TWO = """from oxx_env.lib.jit import kernel, notice
 
 @kernel
 def one(number):
@@ -175,9 +175,9 @@ if __name__ == "__main__":
 def kernels(tmp_path: Path) -> Path:
     """A module of two kernels, which says what it had to compile."""
     package = tmp_path / "oxx_env"
-    package.mkdir()
-    for name in ("jit.py", "imports.py"):
-        shutil.copy(jit.PACKAGE / name, package)
+    (package / "lib").mkdir(parents=True)
+    for name in ("jit.py", "imports.py", "__init__.py"):
+        shutil.copy(jit.PACKAGE / "lib" / name, package / "lib")
     (package / "__init__.py").touch()
     path = tmp_path / "kernels.py"
     path.write_text(ONE_AND_TWO)

@@ -13,7 +13,7 @@ from oxx_env import engine
 from oxx_env.bots import make
 from oxx_env.bots import monte_carlo as mc
 from oxx_env.bots.monte_carlo import MonteCarlo
-from oxx_env.rules import (
+from oxx_env.game.rules import (
     CARD_PHASE,
     CARDS_DEALT,
     GAME,
@@ -23,8 +23,8 @@ from oxx_env.rules import (
     ROW_PHASE,
     RULE_SETS,
 )
-from oxx_env.table import Table
-from oxx_env.views import View, _deal_hidden
+from oxx_env.game.table import Table
+from oxx_env.game.views import View, _deal_hidden
 
 DECKS = engine.stack_decks(["balanced"])
 CASES = [(players, rules) for players in (2, 4, 10) for rules in RULE_SETS]

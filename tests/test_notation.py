@@ -16,7 +16,10 @@ from hypothesis import strategies as st
 from odd_decks import MAKERS
 
 from oxx_env import bots, cards, notation, rules
-from oxx_env.notation import (
+from oxx_env.game.observe import observe
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
+from oxx_env.notation.position import (
     PositionError,
     check_position,
     from_text,
@@ -24,9 +27,6 @@ from oxx_env.notation import (
     to_text,
     view_from_dict,
 )
-from oxx_env.observe import observe
-from oxx_env.table import Table
-from oxx_env.views import View
 
 RULES = ("base", "color", "positive", "color+positive")
 # balanced: 12grk 7yyy 41y 5kw 50www 35brw 9ggg 60y 3ykw 17yrk 52Bx 88bk
@@ -430,7 +430,7 @@ def test_commas_between_seats_and_cards_are_told_apart():
 
 
 def test_a_deck_whose_name_holds_marks_is_written_in_quotes():
-    deck = notation.cards.load_deck("balanced")
+    deck = cards.load_deck("balanced")
     data = notation.read_position("4p rows 12 7 31 20 46 hand 3").to_dict()
     view = notation.view_from_dict({**data, "deck": {"name": "a;b,c", "cards": deck.tolist()}})
     assert 'deck "a;b,c"' in notation.to_text(view)

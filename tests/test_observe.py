@@ -16,10 +16,10 @@ import pytest
 from odd_decks import MAKERS
 
 from oxx_env import engine, observe
-from oxx_env.cards import COLORS, NUMBERS
-from oxx_env.rules import CARD_PHASE, ROW_PHASE, RULE_SETS, deck_cards
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.game.cards import COLORS, NUMBERS
+from oxx_env.game.rules import CARD_PHASE, ROW_PHASE, RULE_SETS, deck_cards
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
 
 
 def random_views(players: int, rules: str, deck: Any = "balanced", seed: int = 0) -> list[View]:

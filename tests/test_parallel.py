@@ -15,8 +15,8 @@ from pettingzoo.test import parallel_api_test, parallel_seed_test
 
 from oxx_env import baron_oxx_v0
 from oxx_env.envs.match import IllegalAction
-from oxx_env.observe import OBS, observe
-from oxx_env.table import Table
+from oxx_env.game.observe import OBS, observe
+from oxx_env.game.table import Table
 
 RULES = ("base", "color", "positive", "color+positive")
 SIZES = (2, 3, 4, 5, 6, 7, 8, 9, 10)

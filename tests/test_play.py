@@ -11,9 +11,10 @@ import time
 
 import pytest
 
-from oxx_env import advice, cli, records, telling
-from oxx_env.commands import play
-from oxx_env.table import Table
+from oxx_env import advice, records
+from oxx_env.commands import _cli, play
+from oxx_env.game.table import Table
+from oxx_env.notation import wording
 
 
 @pytest.fixture
@@ -34,7 +35,7 @@ def oxx_play(capsys, monkeypatch):
             return typed
 
         monkeypatch.setattr("builtins.input", ask)
-        code = cli.main(["play", *map(str, argv)])
+        code = _cli.main(["play", *map(str, argv)])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         return code, out, err, asked
@@ -232,11 +233,11 @@ def test_bots_see_only_their_view_and_never_the_pick_of_the_person():
 
 
 def test_rules_text_follows_the_rule_set():
-    assert "Fewest points win" in telling.rules_text("base")
-    assert "sixth card" in telling.rules_text("base")
-    assert "sixth card" not in telling.rules_text("color")
-    assert "under its player's draw pile" in telling.rules_text("positive")
-    assert "Most points win" in telling.rules_text("color+positive")
+    assert "Fewest points win" in wording.rules_text("base")
+    assert "sixth card" in wording.rules_text("base")
+    assert "sixth card" not in wording.rules_text("color")
+    assert "under its player's draw pile" in wording.rules_text("positive")
+    assert "Most points win" in wording.rules_text("color+positive")
 
 
 # --- as a program ---

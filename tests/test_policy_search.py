@@ -15,10 +15,12 @@ from positions import decisions, position
 from oxx_env import engine
 from oxx_env.arena import play
 from oxx_env.bots import BotSpecError, make
-from oxx_env.bots import policy_search as ps
+from oxx_env.bots import search as ps
 from oxx_env.bots.monte_carlo import look
-from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import (
+from oxx_env.bots.search import PolicySearch
+from oxx_env.game.rules import ACTIONS, CARD_PHASE, OVER, PASS, ROW_PHASE, RULE_SETS
+from oxx_env.game.views import View
+from oxx_env.policy.checkpoint import (
     PLAY_OUT,
     CheckpointError,
     checksum,
@@ -29,8 +31,6 @@ from oxx_env.checkpoint import (
     save_checkpoint,
     save_reflex,
 )
-from oxx_env.rules import ACTIONS, CARD_PHASE, OVER, PASS, ROW_PHASE, RULE_SETS
-from oxx_env.views import View
 
 DECKS = engine.stack_decks(["balanced"])
 

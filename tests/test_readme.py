@@ -6,7 +6,7 @@ import doctest
 import re
 from pathlib import Path
 
-from oxx_env.observe import OBS
+from oxx_env.game.observe import OBS
 
 ROOT = Path(__file__).parents[1]
 README = (ROOT / "README.md").read_text(encoding="utf-8")

@@ -18,10 +18,10 @@ from hypothesis import strategies as st
 from odd_decks import MAKERS
 
 from oxx_env import bots, cards, records
-from oxx_env.cli import main
-from oxx_env.records import RecordError, RecordFileError
-from oxx_env.seeding import bot_rng, game_seed
-from oxx_env.table import Table
+from oxx_env.commands._cli import main
+from oxx_env.game.table import Table
+from oxx_env.lib.seeding import bot_rng, game_seed
+from oxx_env.notation.records import RecordError, RecordFileError
 
 sys.path.insert(0, str(Path(__file__).parent / "golden"))
 import generate

@@ -1,4 +1,4 @@
-"""The commands of `reliability/` do what they say; a little of each."""
+"""The commands of `tests/stress/` do what they say; a little of each."""
 
 from __future__ import annotations
 
@@ -14,9 +14,9 @@ from typing import IO
 import numpy as np
 import pytest
 
-from oxx_env.blocks import Block, Log
-from oxx_env.files import open_whole, remove_unfinished
-from reliability import counts, covered, endure, fuzz, kill, mutants, verify
+from oxx_env.arena.blocks import Block, Log
+from oxx_env.lib.files import open_whole, remove_unfinished
+from tests.stress import counts, covered, endure, fuzz, kill, mutants, verify
 
 
 @pytest.mark.slow
@@ -83,9 +83,9 @@ def test_without_atheris_it_is_named(
     monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     monkeypatch.setitem(sys.modules, "atheris", None)
-    monkeypatch.delitem(sys.modules, "reliability.guided", raising=False)
+    monkeypatch.delitem(sys.modules, "tests.stress.guided", raising=False)
     with pytest.raises(SystemExit) as end:
-        importlib.import_module("reliability.guided")
+        importlib.import_module("tests.stress.guided")
     assert end.value.code == 2 and "atheris is not installed" in capsys.readouterr().err
 
 

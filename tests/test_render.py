@@ -11,7 +11,7 @@ import numpy as np
 import pytest
 
 from oxx_env import cards, render
-from oxx_env.table import Table
+from oxx_env.game.table import Table
 
 ESCAPES = re.compile("\x1b\\[[0-9;]*m")
 SVG = "{http://www.w3.org/2000/svg}"

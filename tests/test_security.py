@@ -19,8 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import cards, checkpoint, cli, notation, records, tracker
-from reliability import fuzz
+from oxx_env import cards, notation, records, tracker
+from oxx_env.commands import _cli
+from oxx_env.policy import checkpoint
+from tests.stress import fuzz
 
 ROOT = Path(__file__).parents[1]
 # Modules whose files can hold code, and ways to run a text. `multiprocessing` (the arena's workers)
@@ -191,7 +193,7 @@ def test_a_payload_in_a_checkpoint_is_not_run(
     (folder / name).write_bytes(planted(mark)[kind])
     with pytest.raises(checkpoint.CheckpointError):
         checkpoint.load_checkpoint(folder)
-    assert cli.main(["record", "--bots", f"policy:{folder}"]) == 2
+    assert _cli.main(["record", "--bots", f"policy:{folder}"]) == 2
 
 
 @pytest.mark.parametrize("kind", KINDS)
@@ -208,12 +210,12 @@ def test_a_payload_in_a_file_that_users_exchange_is_not_run(
         tracker.Tracker.load(path)
     with pytest.raises(notation.PositionError):
         notation.read_position(path.read_bytes().decode("latin-1"))
-    from oxx_env.blocks import Log
+    from oxx_env.arena.blocks import Log
 
     with pytest.raises(ValueError), Log(path, fuzz.arena_setup()):
         pass
     for command in (["deck", "check"], ["replay"], ["advise"]):
-        assert cli.main([*command, str(path)]) in (1, 2)
+        assert _cli.main([*command, str(path)]) in (1, 2)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -13,7 +13,7 @@ from typing import Any
 
 import pytest
 
-from oxx_env import shell
+from oxx_env.lib import shell
 
 ROOT = Path(__file__).parents[1]
 SCRIPTS = [

@@ -11,8 +11,8 @@ import numpy as np
 import pytest
 
 import oxx_env
-from oxx_env import cli
-from oxx_env.signature import VERSION, _parallel, _Teller, choose
+from oxx_env.commands import _cli
+from oxx_env.commands._signature import VERSION, _parallel, _Teller, choose
 
 KEPT: dict[str, str] = json.loads(
     (Path(__file__).parent / "golden" / "signature.json").read_text(encoding="utf-8")
@@ -22,7 +22,7 @@ KEPT: dict[str, str] = json.loads(
 def test_a_change_of_results_needs_a_new_version_of_the_environment(
     capsys: pytest.CaptureFixture[str],
 ) -> None:
-    assert cli.main(["bench", "--signature", "--json"]) == 0
+    assert _cli.main(["bench", "--signature", "--json"]) == 0
     told = json.loads(capsys.readouterr().out)
     assert told["version"] == VERSION and told["games"] >= 40 and told["observations"] > 20_000
     assert told["sha256"] == KEPT.get(VERSION), (

@@ -12,8 +12,8 @@ from gymnasium.utils.env_checker import check_env, data_equivalence
 
 import oxx_env  # noqa: F401  (registers the id)
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.observe import observe
-from oxx_env.views import View
+from oxx_env.game.observe import observe
+from oxx_env.game.views import View
 
 RULES = ("base", "color", "positive", "color+positive")
 

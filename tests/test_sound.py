@@ -1,4 +1,4 @@
-"""A game that passes `sound.check_games` plays to its end inside its record."""
+"""A game that passes `validation.check_games` plays to its end inside its record."""
 
 from __future__ import annotations
 
@@ -12,7 +12,9 @@ import numpy as np
 import odd_decks
 import pytest
 
-from oxx_env import cards, engine, foresight, notation, rules, sound, views
+from oxx_env import cards, engine, notation, rules, views
+from oxx_env.game import validation
+from oxx_env.policy import features
 
 HEADS = [cards.load_deck(name) for name in cards.DECK_NAMES]
 HEADS += [make(np.random.default_rng(1)) for make in odd_decks.MAKERS.values()]
@@ -85,15 +87,15 @@ def play_between_canaries(games: Any, rng: np.random.Generator) -> None:
     assert batch[::2].tobytes() == before
     assert (batch["phase"][1::2] == rules.OVER).all()
     played = np.ascontiguousarray(batch[1::2])
-    assert not sound.faults_of(played, DECKS).any()
+    assert not validation.faults_of(played, DECKS).any()
 
 
 def test_reachable_games_are_sound():
     games, _ = drawn(100, 1, per_match=2)
-    sound.check_games(games, DECKS)
+    validation.check_games(games, DECKS)
     while step(games):
-        sound.check_games(games, DECKS)
-    sound.check_games(games, DECKS)
+        validation.check_games(games, DECKS)
+    validation.check_games(games, DECKS)
 
 
 def test_an_altered_game_that_passes_the_check_plays_to_its_end_inside_its_record():
@@ -101,14 +103,14 @@ def test_an_altered_game_that_passes_the_check_plays_to_its_end_inside_its_recor
     for seed in range(4):
         games, rng = reachable(2000, seed)
         games = altered(games, rng)
-        good = games[sound.faults_of(games, DECKS) == 0]
+        good = games[validation.faults_of(games, DECKS) == 0]
         passed += len(good)
         play_between_canaries(good, rng)
         # Encoders and the dealing of hidden cards read by the same indices.
         who = np.zeros(10 * len(good), engine.PENDING)
         n = int(engine.pending(good, who))
-        inputs = np.zeros((n, foresight.INPUT), np.float32)
-        foresight.encode_inputs(good, DECKS, who, n, inputs)
+        inputs = np.zeros((n, features.INPUT), np.float32)
+        features.encode_inputs(good, DECKS, who, n, inputs)
         assert np.isfinite(inputs).all()
     assert passed > 150  # of 8,000: the check refuses most, and the test is about the rest
 
@@ -142,7 +144,7 @@ def test_the_crafted_game_that_wrote_past_its_record_is_named():
     games["taken_count"][2] = 110
     games["row_sizes"][2] = 5
     with pytest.raises(ValueError, match=r"game 2: taken_count 110 with the rows, should be no"):
-        sound.check_games(games, DECKS)
+        validation.check_games(games, DECKS)
 
 
 @pytest.mark.parametrize("field", FIELDS)
@@ -152,7 +154,7 @@ def test_each_field_is_looked_at(field: str):
         cells = games[field].reshape(len(games), -1)
         cells[at, rng.integers(cells.shape[1])] += 97
         games[field] = cells.reshape(games[field].shape)
-    faults = sound.faults_of(games, DECKS)
+    faults = validation.faults_of(games, DECKS)
     # A match may have other games, and points from before; in `positive` returns add rounds; a
     # card in a pile may be one of the box.
     allowed = {"match_games": 400, "match_points": 300, "round": 250}.get(field, 20)
@@ -169,7 +171,7 @@ def test_a_card_that_lies_twice_is_refused_wherever_it_lies():
             twice[0][b][j] = twice[0][a][i]
             placed = b == "revealed" and j[0] < game["placed"]  # it lies elsewhere besides
             if not placed and not np.array_equal(twice[0], game):
-                assert sound.faults_of(twice, DECKS)[0], (a, i, b, j)
+                assert validation.faults_of(twice, DECKS)[0], (a, i, b, j)
 
 
 def test_a_deck_whose_tables_contradict_its_cards_is_refused():
@@ -179,25 +181,25 @@ def test_a_deck_whose_tables_contradict_its_cards_is_refused():
         flat[1, -1] += flat.dtype.type(1)
         bad[field] = flat.reshape(bad[field].shape)
         with pytest.raises(ValueError, match=r"deck"):
-            sound.check_decks(bad)
-    sound.check_decks(DECKS)
+            validation.check_decks(bad)
+    validation.check_decks(DECKS)
 
 
 def test_what_is_no_game_and_who_does_not_decide_is_said():
     games, _ = drawn(3, 1)
     with pytest.raises(ValueError, match="no games but float64"):
-        sound.check_games(np.zeros(3), DECKS)
+        validation.check_games(np.zeros(3), DECKS)
     own = games["deck"].copy()
     games["deck"] = -1
     with pytest.raises(ValueError, match=r"game 0: deck -1; there are \d+, counted from 0"):
-        sound.check_games(games, DECKS)
+        validation.check_games(games, DECKS)
     games["deck"] = own
-    sound.check_games(games, DECKS, np.array([0, 1, 0]))
+    validation.check_games(games, DECKS, np.array([0, 1, 0]))
     with pytest.raises(ValueError, match="game 1: seat 200 has nothing to decide"):
-        sound.check_games(games, DECKS, np.array([0, 200, 0], np.uint8))
+        validation.check_games(games, DECKS, np.array([0, 200, 0], np.uint8))
     games["picks"][2, 0] = games["hands"][2, 0, 1]
     with pytest.raises(ValueError, match="game 2: seat 0 has nothing to decide"):
-        sound.check_games(games, DECKS, np.array([0, 1, 0]))
+        validation.check_games(games, DECKS, np.array([0, 1, 0]))
 
 
 def test_a_position_that_a_person_tells_is_sound_once_its_hidden_cards_are_dealt():
@@ -209,4 +211,4 @@ def test_a_position_that_a_person_tells_is_sound_once_its_hidden_cards_are_dealt
     for text in texts:
         view = notation.read_position(text)
         games = views.complete(view.games, view.decks, view.seat, 5)
-        sound.check_games(games, view.decks)
+        validation.check_games(games, view.decks)

@@ -12,9 +12,9 @@ import pytest
 
 from oxx_env import baron_oxx_v0, notation, records
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.sound import check_games
-from oxx_env.table import Start, Table
-from oxx_env.views import View
+from oxx_env.game.table import Start, Table
+from oxx_env.game.validation import check_games
+from oxx_env.game.views import View
 
 RULES = ("base", "color", "positive", "color+positive")
 TEXT = "2p | rows 12 7-17 31 20 46 | hand 3 52 88 110"

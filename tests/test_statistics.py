@@ -15,7 +15,7 @@ import pytest
 from numpy.typing import NDArray
 
 from oxx_env import arena, engine, ratings
-from oxx_env.blocks import Block, Setup
+from oxx_env.arena.blocks import Block, Setup
 
 POOL = 1500  # blocks
 REPEATS = 1000

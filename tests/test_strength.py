@@ -11,7 +11,7 @@ import pytest
 
 pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env.checkpoint import checksum, load_checkpoint
+from oxx_env.policy.checkpoint import checksum, load_checkpoint
 from training import ablate, evaluate, strength
 
 

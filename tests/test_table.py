@@ -11,10 +11,10 @@ import pytest
 
 from oxx_env.envs.match import Match
 from oxx_env.envs.vector import BaronOxxVecEnv
-from oxx_env.records import replay
-from oxx_env.rules import NO_SEED
-from oxx_env.table import Table
-from oxx_env.telling import events
+from oxx_env.game.rules import NO_SEED
+from oxx_env.game.table import Table
+from oxx_env.notation.records import replay
+from oxx_env.notation.wording import events
 
 
 def play(table: Table, decisions: int) -> None:

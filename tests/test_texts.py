@@ -15,9 +15,11 @@ from xml.dom import minidom
 import numpy as np
 import pytest
 
-from oxx_env import cards, cli, insight, notation, records, render, texts
-from oxx_env.files import open_regular, read_arrays, read_json, read_text
-from oxx_env.table import Table
+from oxx_env import cards, insight, notation, records, render
+from oxx_env.commands import _cli
+from oxx_env.game.table import Table
+from oxx_env.lib import texts
+from oxx_env.lib.files import open_regular, read_arrays, read_json, read_text
 
 ROOT = Path(__file__).resolve().parents[1]
 HOSTILE = "\x1b]0;owned\x07\x1b[31m\u202eabc\u2066\x9b2J\x7f\r\b"
@@ -125,14 +127,14 @@ def test_no_command_prints_a_control_character(
     seen = set()
     for argv in commands(hostile):
         monkeypatch.setattr(sys, "stdin", StringIO("?\nq\n"))
-        cli.main(argv)
+        _cli.main(argv)
         out, err = capsys.readouterr()
         assert not unprintable(out), (argv, out)
         assert not unprintable(err), (argv, err)
         assert "Traceback" not in err and "fault of oxx" not in err, (argv, err)
         assert len(err) < 6000, argv
         seen.add(" ".join(argv[: 1 + (argv[0] == "deck")]))
-    assert seen >= set(cli.command_names())
+    assert seen >= set(_cli.command_names())
 
 
 # ---- Bounded
@@ -143,7 +145,7 @@ def test_every_file_is_read_through_one_module() -> None:
     own = {"files.py", "jit.py"}  # that one reads the package's own sources
     harmless = {"webbrowser.open", "os.open"}  # the latter of os.devnull
     found = []
-    for path in [*ROOT.glob("oxx_env/**/*.py"), *ROOT.glob("training/*.py")]:
+    for path in [*sorted(ROOT.glob("oxx_env/**/*.py")), *ROOT.glob("training/*.py")]:
         for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
             if path.name in own or not isinstance(node, ast.Call):
                 continue
@@ -158,7 +160,7 @@ def test_every_file_is_read_through_one_module() -> None:
             if called in ("np.load", "numpy.load", "json.load", "np.fromfile", "np.loadtxt"):
                 found.append((path.name, called))
     assert found == [
-        ("benchmark.py", "Path('/proc/cpuinfo').read_text"),
+        ("_benchmark.py", "Path('/proc/cpuinfo').read_text"),
         ("extras.py", "distribution.read_text"),  # what pip has noted about this package
     ]
 
@@ -175,7 +177,7 @@ def test_a_pipe_is_refused_at_once_by_every_reader(tmp_path: Path, capsys: Any) 
         ["track", pipe],
         ["arena", "random", "random", "--deck", pipe],
     ):
-        assert cli.main([str(word) for word in argv]) == 2
+        assert _cli.main([str(word) for word in argv]) == 2
         assert "is no file" in capsys.readouterr().err
     with pytest.raises(ValueError, match="is no file"):
         os.mkfifo(tmp_path / "state.npz")
@@ -240,11 +242,11 @@ def test_a_long_wrong_position_is_shown_around_its_place(tmp_path: Path, capsys:
         notation.read_position(text)
     assert len(str(error.value)) < 2000
     (tmp_path / "a.txt").write_text(text)
-    assert cli.main(["advise", str(tmp_path / "a.txt")]) == 2
+    assert _cli.main(["advise", str(tmp_path / "a.txt")]) == 2
     told = capsys.readouterr().err
     assert len(told) < 2500 and "^" in told
     (tmp_path / "a.txt").write_text("{" + "x" * 1_000_000)
-    assert cli.main(["advise", str(tmp_path / "a.txt")]) == 2
+    assert _cli.main(["advise", str(tmp_path / "a.txt")]) == 2
     assert len(capsys.readouterr().err) < 2500
 
 

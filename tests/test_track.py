@@ -6,9 +6,10 @@ import re
 import numpy as np
 import pytest
 
-from oxx_env import cli, records
-from oxx_env.table import Table
-from oxx_env.tracker import Tracker, TrackError
+from oxx_env import records
+from oxx_env.commands import _cli
+from oxx_env.game.table import Table
+from oxx_env.notation.tracker import Tracker, TrackError
 
 SETTINGS = [
     (players, rules)
@@ -260,7 +261,7 @@ def oxx_track(capsys, monkeypatch, tmp_path):
             return line
 
         monkeypatch.setattr("builtins.input", ask)
-        code = cli.main(["track", str(file), *map(str, argv)])
+        code = _cli.main(["track", str(file), *map(str, argv)])
         out, err = capsys.readouterr()
         assert "Traceback" not in out + err
         assert next(typed, None) is None

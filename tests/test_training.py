@@ -21,19 +21,20 @@ import pytest
 
 torch = pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
-from oxx_env import engine, foresight, forward, observe, reflex  # noqa: E402
+from oxx_env import engine, observe  # noqa: E402
 from oxx_env.bots import make  # noqa: E402
 from oxx_env.bots.policy import PolicyBot, make_policy  # noqa: E402
-from oxx_env.checkpoint import (  # noqa: E402
+from oxx_env.game.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
+from oxx_env.game.table import Table  # noqa: E402
+from oxx_env.policy import features, forward, rollout_net  # noqa: E402
+from oxx_env.policy.checkpoint import (  # noqa: E402
     CheckpointError,
     load_checkpoint,
     load_reflex,
     save_checkpoint,
     save_reflex,
 )
-from oxx_env.network import OxxNetwork, ReflexNetwork  # noqa: E402
-from oxx_env.rules import FIRST_ROW, HAND_SIZE, ROWS  # noqa: E402
-from oxx_env.table import Table  # noqa: E402
+from oxx_env.policy.network import OxxNetwork, ReflexNetwork  # noqa: E402
 from training import train as train_module  # noqa: E402
 from training.config import PRESETS, Config  # noqa: E402
 from training.pool import (  # noqa: E402
@@ -75,11 +76,11 @@ def positions(games: int = 40, steps: int = 6) -> np.ndarray[Any, np.dtype[np.fl
     )
     who = np.zeros(10 * games, engine.PENDING)
     actions = np.zeros(10 * games, np.int64)
-    out = np.zeros((10 * games, foresight.INPUT), np.float32)
+    out = np.zeros((10 * games, features.INPUT), np.float32)
     found = []
     for _ in range(steps):
         n = engine.pending(batch, who)
-        foresight.encode_inputs(batch, decks, who, n, out)
+        features.encode_inputs(batch, decks, who, n, out)
         found.append(out[:n].copy())
         engine.random_actions(batch, decks, who, n, actions)
         engine.step(batch, decks, who, n, actions, True)
@@ -90,7 +91,7 @@ def parts_of(inputs: Any) -> dict[str, Any]:
     """The observation's pieces by name, then the foresight's, views into copies."""
     found = dict(observe.pieces(inputs[:, : observe.OBS]))
     at = observe.OBS
-    for piece in foresight.PIECES:
+    for piece in features.PIECES:
         found[piece.name] = inputs[:, at : at + piece.size].reshape(-1, *piece.shape).copy()
         at += piece.size
     return found
@@ -589,7 +590,7 @@ def reactions(net: ReflexNetwork, obs: Any) -> Any:
 def test_the_compiled_reflex_equals_torch() -> None:
     net, obs = reflex_network(), positions()
     logits = np.full((len(obs), 10), 7, np.float32)
-    reflex.react_all(net.weights(), obs, reflex.workspace(), logits)
+    rollout_net.react_all(net.weights(), obs, rollout_net.workspace(), logits)
     choices = legal_columns(obs)
     choices[:, FIRST_ROW : FIRST_ROW + ROWS] &= parts_of(obs)["pairs"][:, HAND_SIZE, :, 1] > 0
     assert choices[:, :HAND_SIZE].any() and choices[:, FIRST_ROW:].any()
@@ -684,7 +685,7 @@ def test_weights_that_are_no_numbers_are_neither_written_nor_read(
     with pytest.raises(CheckpointError, match="are not written"):
         save_checkpoint(tmp_path / "c", weights, HIDDEN, {}, "")
     assert not (tmp_path / "c").exists()
-    monkeypatch.setattr("oxx_env.checkpoint.np.isfinite", np.ones_like)
+    monkeypatch.setattr("oxx_env.policy.checkpoint.np.isfinite", np.ones_like)
     save_checkpoint(tmp_path / "c", weights, HIDDEN, {}, "")
     monkeypatch.undo()
     with pytest.raises(CheckpointError, match="not finite"):
@@ -707,7 +708,7 @@ def test_the_policy_bot_plays_the_best_legal_action_of_its_network(checkpoint: P
         for seat in table.deciders():
             view = table.view(seat)
             action = bot.act(view, rng)
-            logits, value = scores(net, foresight.network_input(view)[None])
+            logits, value = scores(net, features.network_input(view)[None])
             assert action == max(view.legal, key=lambda a: logits[0, a])
             probabilities, same = bot.probabilities(view)
             assert probabilities.sum() == pytest.approx(1, abs=1e-5)
@@ -746,7 +747,8 @@ def test_a_seat_with_nothing_to_decide_passes() -> None:
 
 def test_playing_a_policy_needs_neither_torch_nor_stable_baselines(checkpoint: Path) -> None:
     code = (
-        "import sys; from oxx_env import bots; from oxx_env.table import Table; import numpy as np;"
+        "import sys; from oxx_env import bots; from oxx_env.game.table import Table;"
+        "import numpy as np;"
         f"t = Table(2); t.deal(1); bots.make('policy:{checkpoint}').act(t.view(0), "
         "np.random.default_rng(0));"
         "assert 'torch' not in sys.modules and 'stable_baselines3' not in sys.modules"

@@ -16,9 +16,9 @@ from stable_baselines3.common.vec_env import VecMonitor
 
 from oxx_env import cards
 from oxx_env.envs.vector import BaronOxxVecEnv
-from oxx_env.observe import OBS, observe
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.game.observe import OBS, observe
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
 
 RULES = ("base", "color", "positive", "color+positive")
 

@@ -28,10 +28,10 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient, WebSocketDisconnect
 
 # ruff: noqa: E402
-from oxx_env import cards, cli, records, render
-from oxx_env.commands import serve
-from oxx_env.rules import NO_SEED, RULE_SETS
-from oxx_env.web import coach, house, keeping, limits, rooms
+from oxx_env import cards, records, render
+from oxx_env.commands import _cli, serve
+from oxx_env.game.rules import NO_SEED, RULE_SETS
+from oxx_env.web import coach, limits, rooms, storage, tables
 from oxx_env.web.app import MAX_BODY, MAX_LINE, make_app
 from oxx_env.web.levels import bot_of, levels
 
@@ -47,7 +47,7 @@ def client(tmp_path_factory):
 
 @pytest.fixture(autouse=True)
 def _what_bots_did_is_kept_at_once(monkeypatch):
-    monkeypatch.setattr(house, "QUIET", 0.01)
+    monkeypatch.setattr(tables, "QUIET", 0.01)
 
 
 class Player:
@@ -596,14 +596,14 @@ def test_one_who_leaves_says_so_and_a_bot_plays_on(client):
 
 
 def test_a_bots_answer_that_comes_after_its_seat_was_freed_is_not_played(client, monkeypatch):
-    asked, go_on, answers = threading.Event(), threading.Event(), house._answers
+    asked, go_on, answers = threading.Event(), threading.Event(), tables._answers
 
     def slowly(told):
         asked.set()
         assert go_on.wait(30)
         return answers(told)
 
-    monkeypatch.setattr(house, "_answers", slowly)
+    monkeypatch.setattr(tables, "_answers", slowly)
     anna = sit(client, HUMAN, GREEDY, GREEDY)
     assert asked.wait(30)
     assert anna.post("/seats", seat=1, free=True).status_code == 200
@@ -1040,7 +1040,7 @@ def test_a_fault_of_a_bot_is_told_without_its_cards(client, monkeypatch, capsys)
     def fail(level):
         raise ValueError("hand [1, 2, 3, 4]")
 
-    monkeypatch.setattr(house, "bot_of", fail)
+    monkeypatch.setattr(tables, "bot_of", fail)
     player = sit(client, HUMAN, GREEDY)
     wait_for(lambda: player.state()["trouble"])
     told = player.state()["trouble"]
@@ -1064,8 +1064,8 @@ def test_a_table_goes_on_after_a_fault_of_a_bot(tmp_path, monkeypatch, capsys, c
                 told.append(int(bot_of(level).act(view, rng)))
             return told
 
-        monkeypatch.setattr(house, "_answers", answers)
-        home = house.House(folder, seed=1)
+        monkeypatch.setattr(tables, "_answers", answers)
+        home = tables.House(folder, seed=1)
         room, _ = await home.new(made, "me")
         for _ in range(5000):
             if room.table.over:
@@ -1217,14 +1217,14 @@ async def sit_from(app, address, players):
 
 def test_a_table_is_kept_before_those_of_a_client_with_many(tmp_path, monkeypatch):
     order, go_on, app = [], threading.Event(), make_app(tmp_path)
-    write = house.write
+    write = tables.write
 
     def slowly(table, *rest):
         assert go_on.wait(30)
         order.append(table.stem)
         return write(table, *rest)
 
-    monkeypatch.setattr(house, "write", slowly)
+    monkeypatch.setattr(tables, "write", slowly)
     monkeypatch.setattr(limits, "_timed", lambda work: (1.0, work(), None))
 
     async def play():
@@ -1252,9 +1252,9 @@ def test_a_table_waits_for_one_decision_of_another_clients_bots_not_for_all(tmp_
             order.append(view.players)
             return view.legal[0]
 
-    monkeypatch.setattr(house, "bot_of", lambda level: Slow())
-    monkeypatch.setattr(house, "SLICE", -1.0)
-    monkeypatch.setattr(house, "time", types.SimpleNamespace(thread_time=lambda: 0.0))
+    monkeypatch.setattr(tables, "bot_of", lambda level: Slow())
+    monkeypatch.setattr(tables, "SLICE", -1.0)
+    monkeypatch.setattr(tables, "time", types.SimpleNamespace(thread_time=lambda: 0.0))
     monkeypatch.setattr(limits, "_timed", lambda work: (1.0, work(), None))
     threads = app.state.house.thinkers._free
 
@@ -1352,7 +1352,7 @@ def test_the_coach_works_once_for_all_who_ask_the_same(client, busy_coach):
 
 
 def test_what_the_coach_said_is_forgotten_where_it_was_long_ago(client, monkeypatch):
-    monkeypatch.setattr(house, "MAX_JUDGED", 2)
+    monkeypatch.setattr(tables, "MAX_JUDGED", 2)
     rooms_asked = []
     for _ in range(4):
         player = sit(client, HUMAN, GREEDY)
@@ -1360,7 +1360,7 @@ def test_what_the_coach_said_is_forgotten_where_it_was_long_ago(client, monkeypa
         first = player.get("/coach").json()
         rooms_asked.append(client.app.state.house.rooms.get(player.id))
     assert [len(room.advice) for room in rooms_asked] == [0, 0, 1, 1]
-    monkeypatch.setattr(house, "MAX_JUDGED", 1)
+    monkeypatch.setattr(tables, "MAX_JUDGED", 1)
     client.app.state.house._bound_judged(rooms_asked[0])
     assert player.get("/coach").json() == first  # it says the same again
 
@@ -1524,7 +1524,7 @@ def test_behind_a_proxy_a_client_is_whom_the_trusted_proxy_says(tmp_path):
     ],
 )
 def test_odd_options_of_the_server_are_refused(tmp_path, capsys, option, words):
-    assert cli.main(["serve", "--port", "0", "--folder", str(tmp_path), *option]) == 2
+    assert _cli.main(["serve", "--port", "0", "--folder", str(tmp_path), *option]) == 2
     assert words in capsys.readouterr().err
 
 
@@ -1542,8 +1542,8 @@ def test_who_waits_for_news_is_one_of_a_limited_number(client, seat, monkeypatch
 
 
 def test_a_full_folder_lets_old_tables_go_and_then_takes_no_more(tmp_path, monkeypatch):
-    monkeypatch.setattr(keeping, "MAX_TABLES", 4)
-    monkeypatch.setattr(house, "CLEARED", 0.0)
+    monkeypatch.setattr(storage, "MAX_TABLES", 4)
+    monkeypatch.setattr(tables, "CLEARED", 0.0)
 
     def age(player, days):
         when = time.time() - days * 86400
@@ -1568,7 +1568,7 @@ def test_a_full_folder_lets_old_tables_go_and_then_takes_no_more(tmp_path, monke
 
 
 def test_one_client_has_so_many_tables_of_which_old_ones_go(tmp_path, monkeypatch, capsys):
-    monkeypatch.setattr(keeping, "MAX_OWN", 3)
+    monkeypatch.setattr(storage, "MAX_OWN", 3)
     with TestClient(make_app(tmp_path), base_url="http://localhost") as client:
         player = sit(client, HUMAN, *[GREEDY] * 9)
         player.play()
@@ -1615,26 +1615,26 @@ def test_what_goes_from_a_folder_that_is_full_is_the_oldest_and_not_in_use(tmp_p
     def goes(client="z", in_use=()):
         return [f"{path.parent.name}/{path.stem}" for path in kept.to_go(client, in_use)]
 
-    kept = keeping.Keeping(tmp_path, 10**6)
+    kept = storage.Keeping(tmp_path, 10**6)
     assert (kept.size, len(kept.tables), kept.full, goes()) == (13_000, 7, False, [])
     assert (kept.owns("x"), kept.owns("y"), kept.owns("")) == (4, 2, 1)
-    monkeypatch.setattr(keeping, "MAX_TABLES", 7)
+    monkeypatch.setattr(storage, "MAX_TABLES", 7)
     assert kept.full and goes() == ["tables/d"] and goes(in_use={"d"}) == ["tables/a"]
-    monkeypatch.setattr(keeping, "MAX_TABLES", 100)
-    monkeypatch.setattr(keeping, "MAX_OWN", 2)
+    monkeypatch.setattr(storage, "MAX_TABLES", 100)
+    monkeypatch.setattr(storage, "MAX_OWN", 2)
     assert goes("x") == ["tables/a"] and goes("y") == ["tables/d"] and goes("z") == []
     kept.most = 9_000  # down to 8,100: tables first, then games
     oldest_games = ["games/d", "games/c"]
     assert kept.full and goes() == ["tables/d", "tables/a", "tables/b", *oldest_games]
     assert goes(in_use={"c", "b"}) == ["tables/d", "tables/a", "games/d", "games/a", "games/f"]
-    gone = keeping.remove([*kept.to_go("z", ()), tmp_path / "tables" / "none.json"])
+    gone = storage.remove([*kept.to_go("z", ()), tmp_path / "tables" / "none.json"])
     for path in gone:
         kept.gone(path)
     assert kept.size == sum(file.stat().st_size for file in tmp_path.rglob("*.json*")) == 8_000
     assert not kept.full and goes() == []
-    kept.note("h", keeping.Kept("z", False, False, now, 600), None)
-    kept.note("h", keeping.Kept("z", True, True, now, 700), 50)
-    kept.note("h", keeping.Kept("z", True, True, now, 700), 60)
+    kept.note("h", storage.Kept("z", False, False, now, 600), None)
+    kept.note("h", storage.Kept("z", True, True, now, 700), 50)
+    kept.note("h", storage.Kept("z", True, True, now, 700), 60)
     assert kept.size == 8_760 and kept.games["h"] == (now, 60)
 
 
@@ -2048,7 +2048,7 @@ def test_the_coach_is_silent_where_it_should_be(client):
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_a_replay_shows_each_hand_before_each_round(client, tmp_path, rules):
     file = tmp_path / "games.jsonl"
-    cli.main(["record", "--players", "3", "--rules", rules, "--bots", "greedy", "--games", "2",
+    _cli.main(["record", "--players", "3", "--rules", rules, "--bots", "greedy", "--games", "2",
               "--output", str(file)])  # fmt: skip
     answer = client.post("/api/replay", content=file.read_bytes())
     assert answer.status_code == 200, answer.text
@@ -2080,7 +2080,7 @@ def test_a_broken_record_is_refused_with_game_round_and_clause(client):
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_a_record_from_elsewhere_gets_the_review_of_a_game_played_here(client, tmp_path, rules):
     file = tmp_path / "games.jsonl"
-    cli.main(["record", "--players", "6", "--rules", rules, "--bots", "greedy", "--games", "2",
+    _cli.main(["record", "--players", "6", "--rules", rules, "--bots", "greedy", "--games", "2",
               "--match", "2", "--output", str(file)])  # fmt: skip
     for record in records.read_records(file):
         decisions = records.replay(record).decisions
@@ -2167,7 +2167,7 @@ def test_a_port_in_use_is_told(capsys, tmp_path):
         taken.bind(("127.0.0.1", 0))
         taken.listen()
         port = taken.getsockname()[1]
-        code = cli.main(["serve", "--port", str(port), "--folder", str(tmp_path)])
+        code = _cli.main(["serve", "--port", str(port), "--folder", str(tmp_path)])
     assert code == 2
     assert f"port {port} is in use" in capsys.readouterr().err
 
@@ -2180,7 +2180,7 @@ def test_a_folder_serves_one_server_and_what_a_killed_one_left_half_written_goes
     command = serve.Run(folder=str(tmp_path))
     with command._alone():
         assert not half.exists()
-        assert cli.main(["serve", "--port", "0", "--folder", str(tmp_path)]) == 2
+        assert _cli.main(["serve", "--port", "0", "--folder", str(tmp_path)]) == 2
         assert "another oxx serve keeps its tables there" in capsys.readouterr().err
     with command._alone():
         pass

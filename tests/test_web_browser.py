@@ -12,7 +12,8 @@ import sys
 import numpy as np
 import pytest
 
-from oxx_env import cards, cli, records
+from oxx_env import cards, records
+from oxx_env.commands import _cli
 
 sync_api = pytest.importorskip(
     "playwright.sync_api",
@@ -618,8 +619,8 @@ def test_a_table_without_the_coach_shows_no_coach(visitor):
 
 def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
     file = tmp_path / "games.jsonl"
-    cli.main(["record", "--players", "3", "--rules", "positive", "--bots", "greedy", "--games", "2",
-              "--output", str(file)])  # fmt: skip
+    _cli.main(["record", "--players", "3", "--rules", "positive", "--bots", "greedy", "--games",
+              "2", "--output", str(file)])  # fmt: skip
     record = next(records.read_records(file))
     page = visitor("#/replay")
     page.get_by_label("A file of records").set_input_files(file)
@@ -850,7 +851,7 @@ def test_script_in_names_and_records_stays_text(visitor, tmp_path):
     page.wait_for_selector("svg.graph")
     assert page.locator("#evil").count() == 0
     file = tmp_path / "games.jsonl"
-    cli.main(["record", "--players", "10", "--bots", "greedy", "--games", "1",
+    _cli.main(["record", "--players", "10", "--bots", "greedy", "--games", "1",
               "--output", str(file)])  # fmt: skip
     record = next(records.read_records(file))
     record["deck"]["name"] = record["match"]["id"] = deck

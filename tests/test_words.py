@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import words
-from oxx_env.jit import kernel
+from oxx_env.lib import simd
+from oxx_env.lib.jit import kernel
 
 FACTORS = (0.25, 1.0, 0.2, 3.0, 0.1, 7.0, 1 / 3, 5.0)
 
@@ -22,32 +22,32 @@ def some() -> tuple[np.uint64, ...]:
 
 @kernel
 def highest_sums(some: Any, mask: Any, added: Any) -> Any:
-    return words.highest_sums(some[:6], mask, added)
+    return simd.highest_sums(some[:6], mask, added)
 
 
 @kernel
 def columns(a: Any, b: Any, c: Any, d: Any, e: Any) -> Any:
-    return words.columns(a, b, c, d, e)
+    return simd.columns(a, b, c, d, e)
 
 
 @kernel
 def write_one(array: Any, some: Any, factors: Any) -> None:
-    words.write_rows(array, 2, 11, some[:1], factors[:1])
+    simd.write_rows(array, 2, 11, some[:1], factors[:1])
 
 
 @kernel
 def write_three(array: Any, some: Any, factors: Any) -> None:
-    words.write_rows(array, 2, 11, some[:3], factors[:3])
+    simd.write_rows(array, 2, 11, some[:3], factors[:3])
 
 
 @kernel
 def write_six(array: Any, some: Any, factors: Any) -> None:
-    words.write_rows(array, 2, 6, some[:6], factors[:6])
+    simd.write_rows(array, 2, 6, some[:6], factors[:6])
 
 
 @kernel
 def write_eight(array: Any, some: Any, factors: Any) -> None:
-    words.write_rows(array, 2, 11, some, factors)
+    simd.write_rows(array, 2, 11, some, factors)
 
 
 @pytest.mark.parametrize(
@@ -60,7 +60,7 @@ def test_rows_are_written_as_told_and_nothing_beside_them(
     factors = tuple(np.float32(factor) for factor in FACTORS)
     array, told = (np.full(64, 99, np.float32) for _ in range(2))
     write(array, some, factors)
-    words._write_rows_plain(told, 2, stride, some[:count], factors[:count])
+    simd._write_rows_plain(told, 2, stride, some[:count], factors[:count])
     assert array.tobytes() == told.tobytes()
     assert told[2 + stride] == np.float32(int(some[0]) >> 8 & 0xFF) * factors[0]
     assert int((told == 99).sum()) == 64 - 5 * count
@@ -69,15 +69,15 @@ def test_rows_are_written_as_told_and_nothing_beside_them(
 def test_the_highest_of_six_sums_is_taken_byte_by_byte(some: tuple[np.uint64, ...]) -> None:
     few = tuple(np.uint64(int(word) & 0x3F3F3F3F3F3F3F3F) for word in some)  # sums stay in bytes
     mask = np.uint64(0xFF00FFFF00FF00FF)
-    assert highest_sums(few, mask, few[7]) == words._highest_sums_plain(few[:6], mask, few[7])
+    assert highest_sums(few, mask, few[7]) == simd._highest_sums_plain(few[:6], mask, few[7])
     two = np.uint64(5), np.uint64(7)
-    assert words._highest_sums_plain(two, np.uint64(0xFF), 0x0104) == 0x0404040404040409
-    assert words._highest_sums_plain((np.uint64(5),), np.uint64(0), 4) == 0x0404040404040404
+    assert simd._highest_sums_plain(two, np.uint64(0xFF), 0x0104) == 0x0404040404040409
+    assert simd._highest_sums_plain((np.uint64(5),), np.uint64(0), 4) == 0x0404040404040404
 
 
 def test_columns_turn_rows_by_ninety_degrees(some: tuple[np.uint64, ...]) -> None:
     turned = columns(*some[:5])
-    assert turned == words._columns_plain(*some[:5])
+    assert turned == simd._columns_plain(*some[:5])
     assert [int(turned[2]) >> 8 * row & 0xFF for row in range(5)] == [
         int(word) >> 16 & 0xFF for word in some[:5]
     ]

@@ -17,8 +17,7 @@ import numpy as np
 import reference
 
 from oxx_env import engine
-from oxx_env.jit import kernel
-from oxx_env.rules import (
+from oxx_env.game.rules import (
     CARDS_DEALT,
     GAME,
     MAX_PLAYERS,
@@ -38,6 +37,7 @@ from oxx_env.rules import (
     pile_cell,
     tick,
 )
+from oxx_env.lib.jit import kernel
 
 Heads = tuple[tuple[int, ...], ...]  # a deck, for the reference: six head counts by number - 1
 # All cards on the table list by list, a zero between two lists: rows, hands, draw piles, Oxx piles.

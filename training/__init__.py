@@ -6,7 +6,7 @@ A script imports this before all else, so that a missing package is a message th
 import sys
 from pathlib import Path
 
-from oxx_env.extras import MissingExtra, require
+from oxx_env.lib.extras import MissingExtra, require
 
 try:
     require("train", "training")

@@ -23,10 +23,10 @@ if __name__ == "__main__":  # `python training/ablate.py` puts this file's folde
 import numpy as np
 import tyro
 
-from oxx_env.checkpoint import write_atomically
-from oxx_env.files import read_json
-from oxx_env.insight import learning_curve
-from oxx_env.shell import program, script
+from oxx_env.lib.files import read_json
+from oxx_env.lib.shell import program, script
+from oxx_env.policy.checkpoint import write_atomically
+from oxx_env.policy.insight import learning_curve
 from training.config import check_ranges
 
 TRAIN = Path(__file__).with_name("train.py")

@@ -25,14 +25,13 @@ import tyro
 from tqdm import tqdm
 
 from oxx_env import advice, bots
-from oxx_env.blocks import weights_checksum
-from oxx_env.bots import policy_search
+from oxx_env.arena.blocks import weights_checksum
+from oxx_env.bots import ADVISER, search
 from oxx_env.bots.monte_carlo import Outcomes
-from oxx_env.checkpoint import checksum
-from oxx_env.commands import ADVISER
-from oxx_env.files import replace_between
-from oxx_env.shell import program
-from oxx_env.views import View
+from oxx_env.game.views import View
+from oxx_env.lib.files import replace_between
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import checksum
 from training import regret
 from training.rows import Rows
 
@@ -91,7 +90,7 @@ def measure(options: Options) -> list[dict[str, Any]]:
     drawn = regret.sample(options.drawn)
     key = {
         "checkpoint": checksum(options.checkpoint),
-        **policy_search.identity(options.checkpoint),
+        **search.identity(options.checkpoint),
         "bot": options.bot,
         "weights": weights_checksum(bots.make(options.bot)),
         "errors": [advice.ERRORS, advice.SURE],

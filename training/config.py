@@ -9,11 +9,11 @@ from typing import Any, get_args, get_origin, get_type_hints
 
 import numpy as np
 
-from oxx_env.cards import load_deck
-from oxx_env.checkpoint import MAX_BYTES, load_checkpoint
-from oxx_env.engine import rule_flags
-from oxx_env.forward import weight_count
-from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.game.cards import load_deck
+from oxx_env.game.engine import rule_flags
+from oxx_env.game.rules import MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.policy.checkpoint import MAX_BYTES, load_checkpoint
+from oxx_env.policy.forward import weight_count
 
 BOT_NAMES = ("greedy", "careful", "mc")  # of the compiled opponents, see `pool`
 ABOVE_0 = math.ulp(0)

@@ -18,19 +18,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.engine import (
-    GREEDY,
-    PENDING,
-    masks,
-    pending,
-    policy_actions,
-    step,
-)
-from oxx_env.files import open_whole, read_arrays
-from oxx_env.foresight import INPUT, encode_inputs
-from oxx_env.forward import score
-from oxx_env.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, POSITIVE
-from oxx_env.sound import check_games
+from oxx_env.game.engine import GREEDY, PENDING, masks, pending, policy_actions, step
+from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, POSITIVE
+from oxx_env.game.validation import check_games
+from oxx_env.lib.files import open_whole, read_arrays
+from oxx_env.policy.features import INPUT, encode_inputs
+from oxx_env.policy.forward import score
 from training.config import Config
 from training.selfplay import deal_over
 

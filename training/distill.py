@@ -34,11 +34,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oxx_env import cards
-from oxx_env.bots import policy_search
+from oxx_env.bots import search
 from oxx_env.bots.monte_carlo import mc_values
-from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
-from oxx_env.engine import (
+from oxx_env.bots.search import PolicySearch
+from oxx_env.game.engine import (
     GREEDY,
     PENDING,
     in_parts,
@@ -50,15 +49,10 @@ from oxx_env.engine import (
     stack_decks,
     step,
 )
-from oxx_env.network import OxxNetwork
-from oxx_env.rules import (
-    ACTIONS,
-    CARD_PHASE,
-    MAX_PLAYERS,
-    MIN_PLAYERS,
-    RULE_SETS,
-)
-from oxx_env.shell import program
+from oxx_env.game.rules import ACTIONS, CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS, RULE_SETS
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.policy.network import OxxNetwork
 from training.config import (
     ABOVE_0,
     Diverged,
@@ -252,7 +246,7 @@ def load_part(config: Config, number: int, kind: str = "part") -> Decisions:
     key = {name: getattr(config, name) for name in (*names, "random_decks")} | {"number": number}
     if config.teacher != "mc":
         key["policy"] = checksum(config.teacher)
-        key["search"] = policy_search.identity(config.teacher)
+        key["search"] = search.identity(config.teacher)
     if not path.exists():
         write_part(path, generate(config, number), key)
     return read_part(path, key)

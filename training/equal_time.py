@@ -26,11 +26,11 @@ if __name__ == "__main__":  # `python training/equal_time.py` puts this file's f
 import tyro
 
 from oxx_env import arena
-from oxx_env.bots import policy_search
-from oxx_env.checkpoint import checksum, find_checkpoint
-from oxx_env.files import read_text, replace_between
-from oxx_env.rules import MAX_PLAYERS, MIN_PLAYERS
-from oxx_env.shell import program
+from oxx_env.bots import search
+from oxx_env.game.rules import MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.lib.files import read_text, replace_between
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import checksum, find_checkpoint
 from training.evaluate import entry
 from training.rows import Rows
 
@@ -126,7 +126,7 @@ def rows_of(options: Options) -> Rows:
         "checkpoint": checksum(options.checkpoint),
         "seed": options.seed,
         # Another search makes another file necessary.
-        **policy_search.identity(options.checkpoint),
+        **search.identity(options.checkpoint),
     }
     return Rows(options.out, key, FIELDS)
 

@@ -24,9 +24,9 @@ if __name__ == "__main__":  # `python training/evaluate.py` puts this file's fol
 from tqdm import tqdm
 
 from oxx_env import arena
-from oxx_env.checkpoint import load_checkpoint
-from oxx_env.insight import NO_SHARE, draw_curve
-from oxx_env.shell import program
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import load_checkpoint
+from oxx_env.policy.insight import NO_SHARE, draw_curve
 
 BASELINES = ("random", "greedy")
 

@@ -3,8 +3,9 @@
     python training/imitate.py --policy champion --run-dir runs/swift
 
 Plays games over the whole space (table sizes, rule sets, fresh decks) by drawing from the policy's
-probabilities, and fits a network of `oxx_env.reflex` to these. It looks at a sample of the unseen
-cards only (`foresight.scratch`). One core, a few minutes; the result is a function of the options.
+probabilities, and fits a network of `oxx_env.policy.rollout_net` to these. It looks at a sample of
+the unseen cards only (`features.scratch`). One core, a few minutes; the result is a function of the
+options.
 """
 
 from __future__ import annotations
@@ -28,13 +29,13 @@ import tyro
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from oxx_env.checkpoint import checksum, load_checkpoint, save_reflex
-from oxx_env.engine import PENDING, masks, pending, step
-from oxx_env.foresight import INPUT, encode_inputs
-from oxx_env.forward import score
-from oxx_env.network import ReflexNetwork
-from oxx_env.rules import ACTIONS, MAX_PLAYERS, NUMBERS
-from oxx_env.shell import program
+from oxx_env.game.engine import PENDING, masks, pending, step
+from oxx_env.game.rules import ACTIONS, MAX_PLAYERS, NUMBERS
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_reflex
+from oxx_env.policy.features import INPUT, encode_inputs
+from oxx_env.policy.forward import score
+from oxx_env.policy.network import ReflexNetwork
 from training.config import ABOVE_0, PRESETS, Diverged, check_finite, check_ranges, check_types
 from training.evaluate import commit
 from training.selfplay import deal_over

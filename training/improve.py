@@ -53,8 +53,13 @@ from numpy.typing import NDArray
 from torch import Tensor
 from tqdm import tqdm
 
-from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import (
+from oxx_env.arena.ratings import share_interval
+from oxx_env.bots.search import PolicySearch
+from oxx_env.game.engine import stack_decks
+from oxx_env.game.rules import CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.lib.files import read_arrays, read_json, remove_unfinished
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import (
     PLAY_OUT,
     checksum,
     load_checkpoint,
@@ -64,13 +69,8 @@ from oxx_env.checkpoint import (
     save_reflex,
     write_atomically,
 )
-from oxx_env.engine import stack_decks
-from oxx_env.files import read_arrays, read_json, remove_unfinished
-from oxx_env.forward import hidden_of, score
-from oxx_env.network import OxxNetwork
-from oxx_env.ratings import share_interval
-from oxx_env.rules import CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS
-from oxx_env.shell import program
+from oxx_env.policy.forward import hidden_of, score
+from oxx_env.policy.network import OxxNetwork
 from training.config import (
     ABOVE_0,
     PRESETS,

@@ -19,8 +19,8 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as save_tensors
 
-from oxx_env.checkpoint import write_atomically
-from oxx_env.forward import weight_count
+from oxx_env.policy.checkpoint import write_atomically
+from oxx_env.policy.forward import weight_count
 from training.config import BOT_NAMES, Config
 
 # Who sits in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot,

@@ -24,11 +24,11 @@ from sb3_contrib.common.maskable.policies import MaskableActorCriticPolicy
 from stable_baselines3.common.callbacks import BaseCallback
 from torch import Tensor
 
-from oxx_env.foresight import INPUT
-from oxx_env.jit import kernel
-from oxx_env.network import OxxNetwork
-from oxx_env.observe import HIGH, LOW
-from oxx_env.rules import ACTIONS
+from oxx_env.game.observe import HIGH, LOW
+from oxx_env.game.rules import ACTIONS
+from oxx_env.lib.jit import kernel
+from oxx_env.policy.features import INPUT
+from oxx_env.policy.network import OxxNetwork
 from training.config import check_finite
 from training.pool import MATCHES, SEATS, relative_share
 from training.selfplay import TERMINAL, UNFINISHED, Batch, Collector

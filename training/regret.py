@@ -27,11 +27,10 @@ from numpy.typing import NDArray
 from tqdm import tqdm
 
 from oxx_env import bots
-from oxx_env.blocks import weights_checksum
-from oxx_env.bots import policy_search
-from oxx_env.bots.policy_search import PolicySearch
-from oxx_env.checkpoint import checksum, load_checkpoint
-from oxx_env.engine import (
+from oxx_env.arena.blocks import weights_checksum
+from oxx_env.bots import search
+from oxx_env.bots.search import PolicySearch
+from oxx_env.game.engine import (
     PENDING,
     check_players,
     masks,
@@ -41,13 +40,14 @@ from oxx_env.engine import (
     stack_decks,
     step,
 )
-from oxx_env.files import replace_between
-from oxx_env.foresight import INPUT, encode_inputs
-from oxx_env.forward import score
-from oxx_env.notation import to_text
-from oxx_env.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
-from oxx_env.shell import program
-from oxx_env.views import View
+from oxx_env.game.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
+from oxx_env.game.views import View
+from oxx_env.lib.files import replace_between
+from oxx_env.lib.shell import program
+from oxx_env.notation.position import to_text
+from oxx_env.policy.checkpoint import checksum, load_checkpoint
+from oxx_env.policy.features import INPUT, encode_inputs
+from oxx_env.policy.forward import score
 from training.rows import Rows
 
 GAMES = 64  # of each table size and rule set, from which positions are taken
@@ -148,7 +148,7 @@ def measure(options: Options) -> tuple[Sample, Rows]:
     games, decks, seats = drawn.games, drawn.decks, drawn.seats
     key = {
         "checkpoint": checksum(options.checkpoint),
-        **policy_search.identity(options.checkpoint),
+        **search.identity(options.checkpoint),
         "seed": options.seed,
         "positions": options.positions,
         "deals": options.deals,

@@ -6,8 +6,8 @@ import json
 from pathlib import Path
 from typing import Any
 
-from oxx_env.checkpoint import write_atomically
-from oxx_env.files import read_json
+from oxx_env.lib.files import read_json
+from oxx_env.policy.checkpoint import write_atomically
 
 
 class Rows:

@@ -17,8 +17,7 @@ from oxx_env import cards, ratings
 from oxx_env.bots.monte_carlo import HORIZON, RELATIVE, value_actions
 from oxx_env.bots.monte_carlo import TALLIES as MC_TALLIES
 from oxx_env.bots.simple import careful_row, careful_slot
-from oxx_env.checkpoint import load_checkpoint
-from oxx_env.engine import (
+from oxx_env.game.engine import (
     deal_again,
     greedy_row,
     greedy_slot,
@@ -27,10 +26,7 @@ from oxx_env.engine import (
     rule_flags,
     stack_decks,
 )
-from oxx_env.foresight import INPUT, encode_input, scratch
-from oxx_env.forward import best_action, drawn, forward, hidden_of, softmax, workspace
-from oxx_env.jit import kernel, kernel_allocating
-from oxx_env.rules import (
+from oxx_env.game.rules import (
     ACTIONS,
     CARD_PHASE,
     FIRST_ROW,
@@ -48,6 +44,10 @@ from oxx_env.rules import (
     match_over,
     mix,
 )
+from oxx_env.lib.jit import kernel, kernel_allocating
+from oxx_env.policy.checkpoint import load_checkpoint
+from oxx_env.policy.features import INPUT, encode_input, scratch
+from oxx_env.policy.forward import best_action, drawn, forward, hidden_of, softmax, workspace
 from training.config import Config
 from training.pool import (
     CAREFUL,

@@ -26,16 +26,16 @@ import tyro
 from numpy.typing import NDArray
 
 from oxx_env import arena, cards
-from oxx_env.checkpoint import (
+from oxx_env.game.rules import RULE_SETS, deck_cards
+from oxx_env.lib.files import read_text
+from oxx_env.lib.shell import program
+from oxx_env.policy.checkpoint import (
     SHIPPED,
     checksum,
     find_checkpoint,
     load_checkpoint,
     write_atomically,
 )
-from oxx_env.files import read_text
-from oxx_env.rules import RULE_SETS, deck_cards
-from oxx_env.shell import program
 from training.config import config_of
 from training.evaluate import entry, model_card, table, with_sections_of
 from training.rows import Rows

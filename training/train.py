@@ -38,12 +38,12 @@ from stable_baselines3.common.callbacks import BaseCallback
 from stable_baselines3.common.logger import configure
 from tqdm import tqdm
 
-from oxx_env.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
-from oxx_env.files import read_arrays, read_json, remove_unfinished
-from oxx_env.forward import hidden_of, weight_count
-from oxx_env.rules import OVER
-from oxx_env.shell import oxx, place, program, script
-from oxx_env.sound import check_games
+from oxx_env.game.rules import OVER
+from oxx_env.game.validation import check_games
+from oxx_env.lib.files import read_arrays, read_json, remove_unfinished
+from oxx_env.lib.shell import oxx, place, program, script
+from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
+from oxx_env.policy.forward import hidden_of, weight_count
 from training.config import PRESETS, Config, Diverged, check_finite, tuples
 from training.evaluate import commit, curve, evaluate, model_card, table, table_options
 from training.pool import BOTS

@@ -8,8 +8,8 @@ from __future__ import annotations
 from pathlib import Path
 
 from oxx_env import render
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
 
 SEED = 32
 FOLDER = Path(__file__).parent

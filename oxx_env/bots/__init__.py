@@ -5,7 +5,7 @@ colons. `BOTS` lists the names. A bot sees only a view (`views.View`); one that 
 cards says so (`needs_state`) and is served by the arena alone.
 
 >>> import numpy as np
->>> from oxx_env.table import Table
+>>> from oxx_env.game.table import Table
 >>> table = Table(players=2)
 >>> table.deal(seed=1)
 >>> make("greedy").act(table.view(0), np.random.default_rng(7)) in table.legal(0)
@@ -16,20 +16,23 @@ from __future__ import annotations
 
 import difflib
 import importlib
-import operator
 import re
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
-import numpy as np
+from oxx_env.lib import extras
 
-from oxx_env import extras
-from oxx_env.views import View
+if TYPE_CHECKING:
+    import numpy as np
 
-__all__ = ["BOTS", "Bot", "BotSpecError", "Kind", "describe", "make", "whole"]
+    from oxx_env.game.views import View
+
+__all__ = ["ADVISER", "BOTS", "Bot", "BotSpecError", "Kind", "describe", "make"]
+
+ADVISER = "search:champion:1600"  # whom a person asks who names no bot
 
 
 class BotSpecError(ValueError):
@@ -56,15 +59,6 @@ class Bot(Protocol):
 
 
 Factory = Callable[..., Bot]
-
-
-def whole(action: Any) -> int | None:
-    """An action as an int: of an integer of any kind, or of an array of one; else None."""
-    try:
-        return operator.index(action)
-    except TypeError:
-        one = isinstance(action, np.ndarray) and action.size == 1 and action.dtype.kind in "iu"
-        return int(action.item()) if one else None
 
 
 @dataclass(frozen=True)
@@ -123,7 +117,7 @@ BOTS: dict[str, Kind] = {
     ),
     "search": Kind(
         "a policy and search together: BUDGET deals for each action (64), or milliseconds (5ms)",
-        "oxx_env.bots.policy_search",
+        "oxx_env.bots.search",
         "make_search",
         ("path", "budget"),
         {
@@ -184,7 +178,7 @@ def _meant(name: str, parts: Sequence[str]) -> str | None:
     tail = "".join(f":{part}" for part in parts)
     shipped: list[str] = []
     with suppress(ImportError):  # policies need an extra
-        shipped = importlib.import_module("oxx_env.checkpoint").shipped()
+        shipped = importlib.import_module("oxx_env.policy.checkpoint").shipped()
     folder = name
     if name not in shipped:
         with suppress(OSError, ValueError):  # a name that no file can have

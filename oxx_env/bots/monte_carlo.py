@@ -17,9 +17,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
-from oxx_env.engine import GREEDY, new_games, play_out, stack_decks
-from oxx_env.jit import kernel, kernel_allocating
-from oxx_env.rules import (
+from oxx_env.game.engine import GREEDY, new_games, play_out, stack_decks
+from oxx_env.game.rules import (
     ACTIONS,
     GAME,
     NUMBERS,
@@ -29,7 +28,8 @@ from oxx_env.rules import (
     legal_actions,
     next_random,
 )
-from oxx_env.views import TO_THE_END, View, deal_hidden, hide, hide_piles, list_unseen
+from oxx_env.game.views import TO_THE_END, View, deal_hidden, hide, hide_piles, list_unseen
+from oxx_env.lib.jit import kernel, kernel_allocating
 
 HORIZON = 4  # rounds a play-out lasts, the running one included; see docs/experiments.md
 MAX_DETERMINISATIONS = 10_000_000

@@ -9,12 +9,12 @@ from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.simple import Greedy
-from oxx_env.checkpoint import load_checkpoint
-from oxx_env.foresight import INPUT, encode_input, scratch
-from oxx_env.forward import best_action, forward, hidden_of, softmax, workspace
-from oxx_env.jit import kernel
-from oxx_env.rules import ACTIONS, legal_actions
-from oxx_env.views import View
+from oxx_env.game.rules import ACTIONS, legal_actions
+from oxx_env.game.views import View
+from oxx_env.lib.jit import kernel
+from oxx_env.policy.checkpoint import load_checkpoint
+from oxx_env.policy.features import INPUT, encode_input, scratch
+from oxx_env.policy.forward import best_action, forward, hidden_of, softmax, workspace
 
 
 @kernel

@@ -12,7 +12,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from oxx_env.engine import (
+from oxx_env.game.engine import (
     GREEDY,
     PENDING,
     best_heads,
@@ -20,8 +20,7 @@ from oxx_env.engine import (
     policy_actions,
     random_actions,
 )
-from oxx_env.jit import kernel, kernel_allocating
-from oxx_env.rules import (
+from oxx_env.game.rules import (
     CARD_PHASE,
     FIRST_ROW,
     GAME,
@@ -40,7 +39,8 @@ from oxx_env.rules import (
     put_on_row,
     take_row,
 )
-from oxx_env.views import View, clone
+from oxx_env.game.views import View, clone
+from oxx_env.lib.jit import kernel, kernel_allocating
 
 # --- compiled -----------------------------------------------------------------------------------
 

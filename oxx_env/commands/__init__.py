@@ -1,4 +1,4 @@
-"""The commands of `oxx`, one module each; `oxx_env.cli` finds, parses and runs them.
+"""The commands of `oxx`, one module each; `oxx_env.commands._cli` finds, parses and runs them.
 
 How to add a command: write one module in this folder. Nothing else is needed; there is no list of
 commands to keep.
@@ -66,7 +66,6 @@ else:
 OK = 0
 FAILED = 1  # a readable deck or record fails its check
 UNUSABLE = 2  # input or option that cannot be used
-ADVISER = "search:champion:1600"  # whom a person asks who names no bot
 
 
 class UserError(Exception):

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from io import StringIO
 
-from oxx_env.texts import as_it_is
+from oxx_env.lib.texts import as_it_is
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

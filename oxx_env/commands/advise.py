@@ -8,12 +8,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from oxx_env.commands import ADVISER, OK, Report, UserError
-from oxx_env.files import read_text
+from oxx_env.bots import ADVISER
+from oxx_env.commands import OK, Report, UserError
+from oxx_env.lib.files import read_text
 
 if TYPE_CHECKING:
-    from oxx_env.advice import Advice
-    from oxx_env.views import View
+    from oxx_env.bots.advice import Advice
+    from oxx_env.game.views import View
 
 MOST = 1 << 20  # letters of an input
 
@@ -53,10 +54,14 @@ class Run(Report):
     def run(self) -> int:
         import numpy as np
 
-        from oxx_env import advice, bots, notation, render, texts
+        from oxx_env import bots
+        from oxx_env.bots import advice
+        from oxx_env.lib import texts
+        from oxx_env.notation import position
+        from oxx_env.show import render
 
         bots.make(self.bot)
-        view = notation.read_position(self._read(), self.deck or None)
+        view = position.read_position(self._read(), self.deck or None)
         told = advice.advise(view, self.bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
@@ -89,10 +94,10 @@ class Run(Report):
         return self.position
 
     def _data(self, view: View, told: Advice) -> dict[str, Any]:
-        from oxx_env import notation
+        from oxx_env.notation import position
 
         return {
-            "position": notation.to_text(view),
+            "position": position.to_text(view),
             "bot": self.bot,
             "seat": view.seat,
             "phase": view.phase,
@@ -103,7 +108,7 @@ class Run(Report):
 
 
 def _lines(told: Advice) -> list[str]:
-    from oxx_env import advice
+    from oxx_env.bots import advice
 
     header, lines = advice.table(told)
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]

@@ -27,22 +27,22 @@ class Run(Report):
 
     def run(self) -> int:
         if self.signature:
-            from oxx_env.signature import signature
+            from oxx_env.commands._signature import signature
 
             told = signature()
             self.report(told, "{version} {sha256}".format(**told))
             return OK
-        from oxx_env import benchmark
+        from oxx_env.commands import _benchmark
 
         if not self.quick and not self.json:
             self.note("measuring for about a minute ...")
-        result = benchmark.run(self.quick, self.seed)
+        result = _benchmark.run(self.quick, self.seed)
         self.report(result, text(result))
         return OK
 
 
 def text(result: dict[str, Any]) -> str:
-    """The result of `benchmark.run` as tables."""
+    """The result of `_benchmark.run` as tables."""
     machine, memory = result["machine"], result["memory_bytes"]
     two = result["two_cores"]
     environments = [

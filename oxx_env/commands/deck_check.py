@@ -29,7 +29,7 @@ class Run(Report):
     """Path of the CSV, or the name of a shipped deck."""
 
     def run(self) -> int:
-        from oxx_env import cards
+        from oxx_env.game import cards
 
         try:
             deck = cards.load_deck(self.file)

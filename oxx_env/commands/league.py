@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from oxx_env.commands import OK, Report, Texts, UserError, _show
 from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
-from oxx_env.extras import needed_by
-from oxx_env.files import open_whole
+from oxx_env.lib.extras import needed_by
+from oxx_env.lib.files import open_whole
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas

@@ -8,13 +8,14 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from oxx_env.commands import ADVISER, OK, Command, UserError
+from oxx_env.bots import ADVISER
+from oxx_env.commands import OK, Command, UserError
 
 if TYPE_CHECKING:
     from oxx_env.bots import Bot
-    from oxx_env.table import Table
-    from oxx_env.terminal import Terminal
-    from oxx_env.views import View
+    from oxx_env.game.table import Table
+    from oxx_env.game.views import View
+    from oxx_env.show.terminal import Terminal
 
 HELP = """Type the number of a card of your hand, or of a row (0 to 4), and Enter.
 h or hint   what a strong player would do, how much worse the others are, and how sure that is
@@ -61,8 +62,8 @@ class Run(Command):
 
     def run(self) -> int:
         from oxx_env import bots
-        from oxx_env.table import Table
-        from oxx_env.terminal import Terminal
+        from oxx_env.game.table import Table
+        from oxx_env.show.terminal import Terminal
 
         table = Table(self.players, self.rules, self.deck, self.match)
         if not 0 <= self.seat < self.players:
@@ -92,7 +93,7 @@ class Run(Command):
         return OK
 
     def _save(self, game: Game) -> None:
-        from oxx_env import records
+        from oxx_env.notation import records
 
         finished = game.table.records(f"play-{self.seed}" if self.match > 1 else None)
         with Path(self.save).open("a", encoding="utf-8") as file:
@@ -120,7 +121,7 @@ class Game:
         hint: str,
         terminal: Terminal,
     ) -> None:
-        from oxx_env.rules import deck_cards
+        from oxx_env.game.rules import deck_cards
 
         self.table, self.bots, self.names = table, bots, names
         self.seat, self.seed, self.hint = seat, seed, hint
@@ -130,7 +131,7 @@ class Game:
 
     def play(self) -> None:
         """Play the match to its end, or until the person quits."""
-        from oxx_env.terminal import Quit
+        from oxx_env.show.terminal import Quit
 
         terminal = self.terminal
         terminal.say(
@@ -179,7 +180,7 @@ class Game:
             return
 
     def _options(self, view: View) -> None:
-        from oxx_env.terminal import consequences, row_choices
+        from oxx_env.show.terminal import consequences, row_choices
 
         if view.phase == "row":
             assert view.card is not None
@@ -198,7 +199,7 @@ class Game:
 
     def _answer(self, view: View, answer: str) -> int | None:
         """The action meant; None where something else was asked or the answer is no action."""
-        from oxx_env import telling
+        from oxx_env.notation import wording
 
         say, word = self.terminal.say, answer.lower()
         if word in ("?", "help"):
@@ -206,7 +207,7 @@ class Game:
         elif word in ("t", "table"):
             self.terminal.show(view, self.names)
         elif word in ("r", "rules"):
-            say(telling.rules_text(self.table.rules))
+            say(wording.rules_text(self.table.rules))
         elif word in ("u", "undo"):
             return UNDO
         elif word in ("h", "hint"):
@@ -216,7 +217,7 @@ class Game:
         return None
 
     def _number(self, view: View, answer: str) -> int | None:
-        from oxx_env.cards import read_cards
+        from oxx_env.game.cards import read_cards
 
         say = self.terminal.say
         choices = ", ".join(map(str, view.hand))
@@ -249,7 +250,7 @@ class Game:
     def _hint(self, view: View) -> None:
         import numpy as np
 
-        from oxx_env import advice
+        from oxx_env.bots import advice
 
         rng = np.random.default_rng([self.seed, self.seat, len(self.table.decisions), 1])
         told = advice.advise(view, self.hint, rng)
@@ -259,7 +260,7 @@ class Game:
 
     def _undo(self) -> bool:
         """Go back to the person's last decision; False where there is none in this game."""
-        from oxx_env import telling
+        from oxx_env.notation import wording
 
         decisions = self.table.decisions
         own = [place for place, (seat, _) in enumerate(decisions) if seat == self.seat]
@@ -270,17 +271,17 @@ class Game:
         self.table.deal(seed=self.seed)
         for seat, action in kept:
             self.table.act(seat, action)
-        self.told = len(telling.events(self.table))
+        self.told = len(wording.events(self.table))
         self.terminal.say("Your last decision is taken back.")
         return True
 
     # --- telling ---
 
     def _tell(self) -> None:
-        from oxx_env import telling
-        from oxx_env.terminal import tell_cards, tell_placement
+        from oxx_env.notation import wording
+        from oxx_env.show.terminal import tell_cards, tell_placement
 
-        events = telling.events(self.table)
+        events = wording.events(self.table)
         for kind, *rest in events[self.told :]:
             if kind == "reveal":
                 self.terminal.say()
@@ -309,7 +310,7 @@ class Game:
         self.terminal.table(["", "points", "match"], lines)
 
     def _result(self) -> None:
-        from oxx_env.render import DIRECTION
+        from oxx_env.show.render import DIRECTION
 
         scores, ranks = self.table.scores(), self.table.ranks()
         order = sorted(range(len(scores)), key=lambda seat: ranks[seat])

@@ -39,9 +39,9 @@ class Run(Command):
 
     def run(self) -> int:
         from oxx_env import bots
-        from oxx_env.cards import load_deck
-        from oxx_env.files import open_whole
-        from oxx_env.table import MAX_GAMES, Table
+        from oxx_env.game.cards import load_deck
+        from oxx_env.game.table import MAX_GAMES, Table
+        from oxx_env.lib.files import open_whole
 
         if self.games < 1:
             raise UserError(f"--games {self.games}: should be 1 or more")
@@ -67,8 +67,8 @@ class Run(Command):
 
     def _write(self, file: IO[str], table: Any, seated: list[Any]) -> int:
         """Play match after match and write their games; returns how many."""
-        from oxx_env.records import play_match, write_record
-        from oxx_env.seeding import bot_rng, game_seed
+        from oxx_env.lib.seeding import bot_rng, game_seed
+        from oxx_env.notation.records import play_match, write_record
 
         written = 0
         for block in range(-(-self.games // self.match)):

@@ -40,7 +40,7 @@ class Run(Report):
     """Whose hand the pictures show."""
 
     def run(self) -> int:
-        from oxx_env.records import RecordError, replay_file
+        from oxx_env.notation.records import RecordError, replay_file
 
         if self.game < 0:
             raise UserError(f"--game {self.game}: should be 1 or more")
@@ -83,8 +83,8 @@ class Run(Report):
 
     def _draw(self, record: dict[str, Any]) -> dict[str, str]:
         """Write the pictures asked for; returns what each file shows."""
-        from oxx_env.files import open_whole
-        from oxx_env.film import moments, write_gif
+        from oxx_env.lib.files import open_whole
+        from oxx_env.show.film import moments, write_gif
 
         rounds = len(record["rounds"])
         if not -1 <= self.round <= rounds:

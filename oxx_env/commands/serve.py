@@ -13,8 +13,8 @@ from types import FrameType
 from typing import IO, ClassVar, Optional
 
 from oxx_env.commands import OK, Command, UserError
-from oxx_env.extras import needed_by
-from oxx_env.files import remove_unfinished
+from oxx_env.lib.extras import needed_by
+from oxx_env.lib.files import remove_unfinished
 
 try:
     import fcntl

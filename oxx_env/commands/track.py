@@ -7,12 +7,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
-from oxx_env.commands import ADVISER, OK, Report, UserError
+from oxx_env.bots import ADVISER
+from oxx_env.commands import OK, Report, UserError
 
 if TYPE_CHECKING:
-    from oxx_env.advice import Advice
-    from oxx_env.terminal import Terminal
-    from oxx_env.tracker import Tracker
+    from oxx_env.bots.advice import Advice
+    from oxx_env.notation.tracker import Tracker
+    from oxx_env.show.terminal import Terminal
 
 HELP = """Type card numbers with blanks between them, or the number of a row (0 to 4), and Enter.
 u or undo    take the last entry back
@@ -58,8 +59,8 @@ class Run(Report):
 
     def run(self) -> int:
         from oxx_env import bots
-        from oxx_env.terminal import Terminal
-        from oxx_env.tracker import Tracker
+        from oxx_env.notation.tracker import Tracker
+        from oxx_env.show.terminal import Terminal
 
         if bots.make(self.bot).needs_state:
             raise UserError(f"--bot {self.bot} needs to see hidden cards and cannot give advice")
@@ -86,8 +87,8 @@ class Run(Report):
 
     def _add_record(self, record: dict[str, Any]) -> None:
         """Append a finished game, if the same command did not do so before."""
-        from oxx_env.files import read_text
-        from oxx_env.records import to_line
+        from oxx_env.lib.files import read_text
+        from oxx_env.notation.records import to_line
 
         line = to_line(record) + "\n"
         if line in read_text(self.record, 1 << 30).splitlines(keepends=True):
@@ -104,7 +105,7 @@ class Companion:
     def __init__(
         self, tracker: Tracker, file: str, bot: str, seed: int, terminal: Terminal
     ) -> None:
-        from oxx_env.rules import deck_cards
+        from oxx_env.game.rules import deck_cards
 
         self.tracker, self.file = tracker, file
         self.bot, self.seed, self.terminal = bot, seed, terminal
@@ -129,8 +130,8 @@ class Companion:
 
     def follow(self, resumed: bool) -> None:
         """Follow the game to its end, or until the person quits."""
-        from oxx_env.render import DIRECTION
-        from oxx_env.terminal import Quit
+        from oxx_env.show.render import DIRECTION
+        from oxx_env.show.terminal import Quit
 
         tracker, say = self.tracker, self.terminal.say
         say(
@@ -167,7 +168,7 @@ class Companion:
 
     def _answer(self, answer: str) -> bool:
         """Do what was typed; True if the state is another one now."""
-        from oxx_env.tracker import TrackError
+        from oxx_env.notation.tracker import TrackError
 
         say, word = self.terminal.say, answer.lower()
         if word in ("?", "help"):
@@ -193,8 +194,8 @@ class Companion:
         return False
 
     def _enter(self, answer: str) -> None:
-        from oxx_env.cards import read_cards
-        from oxx_env.tracker import TrackError
+        from oxx_env.game.cards import read_cards
+        from oxx_env.notation.tracker import TrackError
 
         tracker = self.tracker
         if not re.match(r"[0-9]", answer):
@@ -237,7 +238,7 @@ class Companion:
         self.terminal.show(self.tracker.view(), self.names)
 
     def _tell(self) -> None:
-        from oxx_env.terminal import tell_placement
+        from oxx_env.show.terminal import tell_placement
 
         if not self.tracker.rounds:
             return
@@ -258,13 +259,13 @@ class Companion:
     def _advice(self) -> Advice:
         import numpy as np
 
-        from oxx_env import advice
+        from oxx_env.bots import advice
 
         rng = np.random.default_rng([self.seed, len(self.tracker.entries)])
         return advice.advise(self.tracker.view(), self.bot, rng)
 
     def _hint(self) -> None:
-        from oxx_env import advice
+        from oxx_env.bots import advice
 
         if not self._own_decision():
             self.terminal.say("You have nothing to decide now.")
@@ -275,7 +276,7 @@ class Companion:
             self.terminal.say(line)
 
     def _result(self) -> None:
-        from oxx_env.render import DIRECTION
+        from oxx_env.show.render import DIRECTION
 
         self._tell()
         self.terminal.heading("Game over")

@@ -17,11 +17,11 @@ import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from oxx_env.cards import DeckSpec
 from oxx_env.envs.match import METADATA, Match, ResetNeeded
 from oxx_env.envs.parallel import Observation, Seats
-from oxx_env.observe import OBS
-from oxx_env.rules import ACTIONS, PASS
+from oxx_env.game.cards import DeckSpec
+from oxx_env.game.observe import OBS
+from oxx_env.game.rules import ACTIONS, PASS
 
 _NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when somebody asks
 _OF_DEAD_STEPS = (  # what the step of an agent that has terminated changes

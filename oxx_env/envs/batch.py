@@ -22,8 +22,6 @@ from typing import Any, TypeVar
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env import cards, engine
-from oxx_env.bots import whole
 from oxx_env.envs import kernels
 from oxx_env.envs.match import (
     ILLEGAL_ACTION,
@@ -34,11 +32,12 @@ from oxx_env.envs.match import (
     one_of,
 )
 from oxx_env.envs.single import make_bots
-from oxx_env.observe import OBS
-from oxx_env.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
-from oxx_env.seeding import bot_rng
-from oxx_env.table import check_games, check_seat, ranks
-from oxx_env.views import View
+from oxx_env.game import cards, engine
+from oxx_env.game.observe import OBS
+from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
+from oxx_env.game.table import check_games, check_seat, ranks, whole
+from oxx_env.game.views import View
+from oxx_env.lib.seeding import bot_rng
 
 T = TypeVar("T")
 
@@ -358,7 +357,7 @@ class Batch:
         """A picture of each table as its learner sees it, uint8 [height, width, 3], all of one
         size: a grid of them is at most WIDEST pixels wide, as far as they can still be read."""
         self.check_dealt("render()")
-        from oxx_env import render
+        from oxx_env.show import render
 
         columns = math.ceil(math.sqrt(self.size))
         width = min(max(WIDEST // columns, 200), render.WIDTH) // 20 * 20  # even, for films

@@ -26,8 +26,8 @@ from numpy.typing import NDArray
 
 from oxx_env.envs.batch import RENDER_MODES, Batch, Step, check_actions
 from oxx_env.envs.match import METADATA, action_space, observation_box
-from oxx_env.table import MAX_SEED, check_seed
-from oxx_env.views import View
+from oxx_env.game.table import MAX_SEED, check_seed
+from oxx_env.game.views import View
 
 _NOT_HERE = ("deck", "draw_piles", "rows", "position", "record", "round", "reset_mask")
 

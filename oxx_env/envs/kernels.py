@@ -7,10 +7,9 @@ from __future__ import annotations
 
 import numpy as np
 
-from oxx_env.engine import choose_row, choose_slot, deal_again, write_mask
-from oxx_env.jit import kernel
-from oxx_env.observe import encode
-from oxx_env.rules import (
+from oxx_env.game.engine import choose_row, choose_slot, deal_again, write_mask
+from oxx_env.game.observe import encode
+from oxx_env.game.rules import (
     CARD_PHASE,
     CARDS_DEALT,
     FIRST_ROW,
@@ -31,6 +30,7 @@ from oxx_env.rules import (
     match_over,
     pile_cell,
 )
+from oxx_env.lib.jit import kernel
 
 # What a step pays.
 POINTS, RELATIVE, WIN = 0, 1, 2

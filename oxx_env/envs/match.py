@@ -13,14 +13,13 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from oxx_env import cards
-from oxx_env.bots import whole
 from oxx_env.envs import kernels
 from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, end_table, step_table
-from oxx_env.observe import HIGH, LOW, OBS
-from oxx_env.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.table import Mark, Start, Table, check_seat, check_seed
-from oxx_env.views import View
+from oxx_env.game import cards
+from oxx_env.game.observe import HIGH, LOW, OBS
+from oxx_env.game.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
+from oxx_env.game.table import Mark, Start, Table, check_seat, check_seed, whole
+from oxx_env.game.views import View
 
 ILLEGAL_ACTION = ("raise", "substitute", "terminate")
 RENDER_MODES = ("human", "rgb_array", "ansi")
@@ -127,7 +126,7 @@ class Match:
         if "record" in told:
             if "deck" in told:
                 raise ValueError("options: a record has its deck in it; leave deck out")
-            from oxx_env import records
+            from oxx_env.notation import records
 
             record = told["record"]
             if isinstance(record, str | bytes):
@@ -136,7 +135,7 @@ class Match:
             return records.start_at(record, told["round"] if rounds is None else rounds)
         if "position" not in told:
             return None
-        from oxx_env import notation
+        from oxx_env.notation.position import from_text, view_from_dict
 
         position, deck = told["position"], told.get("deck")
         otherwise: dict[str, Any] = {
@@ -147,14 +146,14 @@ class Match:
             heads = cards.load_deck(self.table.deck_spec).tolist()
             otherwise["deck"] = {"name": cards.deck_name(self.table.deck_spec), "cards": heads}
         if isinstance(position, str):
-            return Start.at(notation.from_text(position, deck, otherwise))
+            return Start.at(from_text(position, deck, otherwise))
         if not isinstance(position, dict):
             raise ValueError(f"options: position must be a text or a view's dict, not {position!r}")
         position = {**otherwise, **{k: v for k, v in position.items() if v is not None}}
         if deck is not None:
             heads = cards.load_deck(deck).tolist()
             position["deck"] = {"name": cards.deck_name(deck), "cards": heads}
-        return Start.at(notation.view_from_dict(position))
+        return Start.at(view_from_dict(position))
 
     def check_dealt(self, what: str) -> None:
         """Raises ResetNeeded before the first deal."""
@@ -328,7 +327,7 @@ class Match:
                 f"{', '.join(RENDER_MODES)} when making the environment"
             )
             return None
-        from oxx_env import render
+        from oxx_env.show import render
 
         view = self.view(seat)
         if self.render_mode == "ansi":

@@ -14,7 +14,6 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 from pettingzoo import ParallelEnv
 
-from oxx_env.cards import DeckSpec
 from oxx_env.envs.match import (
     METADATA,
     IllegalAction,
@@ -24,9 +23,10 @@ from oxx_env.envs.match import (
     mask_box,
     observation_box,
 )
-from oxx_env.observe import HIGH, LOW, OBS
-from oxx_env.rules import ACTIONS, PASS
-from oxx_env.views import View
+from oxx_env.game.cards import DeckSpec
+from oxx_env.game.observe import HIGH, LOW, OBS
+from oxx_env.game.rules import ACTIONS, PASS
+from oxx_env.game.views import View
 
 Observation = dict[str, NDArray[Any]]
 

@@ -14,13 +14,13 @@ import gymnasium
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.cards import DeckSpec
 from oxx_env.envs.match import METADATA, Match, ResetNeeded, action_space, observation_box
-from oxx_env.observe import OBS
-from oxx_env.rules import ACTIONS, PASS
-from oxx_env.seeding import bot_rng
-from oxx_env.table import check_seat
-from oxx_env.views import View
+from oxx_env.game.cards import DeckSpec
+from oxx_env.game.observe import OBS
+from oxx_env.game.rules import ACTIONS, PASS
+from oxx_env.game.table import check_seat
+from oxx_env.game.views import View
+from oxx_env.lib.seeding import bot_rng
 
 _NO_OBS = np.empty((0, OBS), np.float32)
 

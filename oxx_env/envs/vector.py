@@ -20,12 +20,13 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env import cards, extras
 from oxx_env.envs.batch import Batch, Step, check_actions
 from oxx_env.envs.match import METADATA, action_space, observation_box
-from oxx_env.rules import RULE_SETS
-from oxx_env.table import MAX_SEED, check_seed
-from oxx_env.views import View
+from oxx_env.game import cards
+from oxx_env.game.rules import RULE_SETS
+from oxx_env.game.table import MAX_SEED, check_seed
+from oxx_env.game.views import View
+from oxx_env.lib import extras
 
 with extras.needed_by("oxx_env.envs.vector"):
     from stable_baselines3.common.vec_env.base_vec_env import VecEnv

@@ -40,11 +40,11 @@ from starlette.routing import Mount, Route
 from starlette.staticfiles import StaticFiles
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from oxx_env import cards, records, render, telling
-from oxx_env.rules import RULE_SETS
+from oxx_env.game import cards
+from oxx_env.game.rules import RULE_SETS
+from oxx_env.notation import records, wording
+from oxx_env.show import render
 from oxx_env.web import coach
-from oxx_env.web.house import House
-from oxx_env.web.keeping import MAX_BYTES
 from oxx_env.web.levels import levels
 from oxx_env.web.limits import client_of
 from oxx_env.web.rooms import (
@@ -60,6 +60,8 @@ from oxx_env.web.rooms import (
     read_name,
     replay_frames,
 )
+from oxx_env.web.storage import MAX_BYTES
+from oxx_env.web.tables import House
 
 STATIC = Path(__file__).parent / "static"
 MAX_BODY = 1 << 16  # bytes of a request
@@ -361,7 +363,7 @@ async def info(request: Request) -> Response:
                 {
                     "name": rules,
                     "direction": render.DIRECTION[rules],
-                    "text": telling.rules_text(rules),
+                    "text": wording.rules_text(rules),
                 }
                 for rules in RULE_SETS
             ],

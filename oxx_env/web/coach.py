@@ -11,13 +11,13 @@ from typing import Any
 
 import numpy as np
 
-from oxx_env import advice, records
-from oxx_env.cards import NUMBERS
-from oxx_env.commands import ADVISER
-from oxx_env.records import FULL_ROW
-from oxx_env.rules import FIRST_ROW, deck_cards, heads_taken, legal_rows, matching_rows
-from oxx_env.table import Table
-from oxx_env.views import View
+from oxx_env.bots import ADVISER, advice
+from oxx_env.game.cards import NUMBERS
+from oxx_env.game.rules import FIRST_ROW, deck_cards, heads_taken, legal_rows, matching_rows
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
+from oxx_env.notation import records
+from oxx_env.notation.records import FULL_ROW
 
 COACH = ADVISER  # who is asked: the same as on the command line
 COLOR_NAMES = ("blue", "yellow", "green", "red", "black", "white")

@@ -23,10 +23,8 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from oxx_env import cards, records, telling
-from oxx_env.files import open_whole, read_json
-from oxx_env.render import DIRECTION
-from oxx_env.rules import (
+from oxx_env.game import cards
+from oxx_env.game.rules import (
     CARDS_DEALT,
     MAX_PLAYERS,
     MIN_PLAYERS,
@@ -35,13 +33,16 @@ from oxx_env.rules import (
     RULE_SETS,
     deck_cards,
 )
-from oxx_env.table import Table
-from oxx_env.terminal import tell_placement
-from oxx_env.views import View
-from oxx_env.web import keeping, names
-from oxx_env.web.keeping import Keeping, Kept
+from oxx_env.game.table import Table
+from oxx_env.game.views import View
+from oxx_env.lib.files import open_whole, read_json
+from oxx_env.notation import records, wording
+from oxx_env.show.render import DIRECTION
+from oxx_env.show.terminal import tell_placement
+from oxx_env.web import names, storage
 from oxx_env.web.levels import levels
 from oxx_env.web.names import MAX_NAME
+from oxx_env.web.storage import Keeping, Kept
 
 FORMAT = "oxx-table/2"
 EARLIER = ("oxx-table/1",)
@@ -559,7 +560,7 @@ class Room:
         if self._told_at == self.changes:
             return self._told
         self._told_at = self.changes
-        for kind, *rest in telling.events(self.table)[len(self._told) :]:
+        for kind, *rest in wording.events(self.table)[len(self._told) :]:
             isolated = [names.ISOLATE.format(name) for name in self.names]
             told = event(kind, rest, isolated, self.setup.rules, self.setup.deck)
             self._told.append(told)
@@ -707,7 +708,7 @@ def _kept_seat(told: dict[str, Any]) -> Seat:
 
 
 def event(kind: str, rest: list[Any], names: list[str], rules: str, deck: Any) -> dict[str, Any]:
-    """An event of `telling.events` as JSON, with a sentence where one helps."""
+    """An event of `wording.events` as JSON, with a sentence where one helps."""
     if kind == "deal":
         return {"kind": kind, "game": rest[0], "rows": rest[1]}
     if kind == "reveal":
@@ -733,7 +734,7 @@ class Rooms:
     """All rooms of a folder: those in use in memory, the others in their files (`keeping`)."""
 
     def __init__(
-        self, folder: Path, seed: int | None = None, most: int = keeping.MAX_BYTES
+        self, folder: Path, seed: int | None = None, most: int = storage.MAX_BYTES
     ) -> None:
         self.folder = folder
         self.rooms: dict[str, Room] = {}
@@ -748,9 +749,9 @@ class Rooms:
     def check_room(self, client: str) -> None:
         """Raises Refused when a client can make no table: it has many, or the folder is full."""
         own = self.keeping.owns(client)
-        if own >= keeping.MAX_OWN:
+        if own >= storage.MAX_OWN:
             raise Refused(429, f"this address has {own:,} tables here, and none is old enough to "
-                          f"go; one whose match is over goes after {keeping.OVER:g} day(s)",
+                          f"go; one whose match is over goes after {storage.OVER:g} day(s)",
                           3600)  # fmt: skip
         if self.keeping.full:
             raise Refused(503, f"this server keeps {len(self.keeping.tables):,} tables and games, "
@@ -945,7 +946,7 @@ def replay_frames(record: dict[str, Any], game: int = 1) -> dict[str, Any]:
         for placement in told["placements"]:
             follower.put(placement, where, [])
         follower.end_round(where)
-        for kind, *rest in telling.game_events([told]):
+        for kind, *rest in wording.game_events([told]):
             rest = [number, *rest[1:]] if kind == "reveal" else rest
             events.append(event(kind, rest, names, rules, deck))
     events.append(event("end", [record], names, rules, deck))

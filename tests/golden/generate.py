@@ -17,8 +17,8 @@ if __name__ == "__main__":
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
 
 from oxx_env import cards
-from oxx_env.records import course, replay, to_line
-from oxx_env.table import Table
+from oxx_env.game.table import Table
+from oxx_env.notation.records import course, replay, to_line
 
 HERE = Path(__file__).resolve().parent
 STRIPED = "striped.csv"

@@ -1,0 +1,127 @@
+"""Programs in a person's shell: the commands that they print, and how they end.
+
+A printed command runs as it stands: it names the Python that prints it, its paths are right for the
+folder the person is in, and words are quoted.
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import shlex
+import shutil
+import sys
+import sysconfig
+from collections.abc import Callable
+from contextlib import suppress
+from pathlib import Path
+
+from oxx_env.lib.texts import message
+
+UNUSABLE = 2  # input or option that cannot be used
+INTERRUPTED = 130  # 128 + SIGINT
+PIPE_CLOSED = 141  # 128 + SIGPIPE
+ROOT = Path(__file__).parents[2]  # the folder that holds the package
+
+Main = Callable[[list[str]], int]
+
+
+# --- commands to type ---------------------------------------------------------------------------
+
+
+def oxx(*words: object) -> str:
+    """The command line of `oxx` with these arguments; give paths through `place`."""
+    beside = Path(sys.executable).with_name("oxx")
+    if beside.is_file():
+        return _line(_known(beside), *words)
+    line = _line(_known(Path(sys.executable)), "-m", "oxx_env", *words)
+    installed = {sysconfig.get_path("purelib"), sysconfig.get_path("platlib")}
+    if str(ROOT) in installed or (Path.cwd() == ROOT and not _elsewhere()):
+        return line
+    return f"PYTHONPATH={shlex.quote(str(ROOT))} {line}"
+
+
+def script(file: str | os.PathLike[str], *words: object) -> str:
+    """The command line of a script with these arguments; give paths through `place`."""
+    return _line(_known(Path(sys.executable)), place(file), *words)
+
+
+def place(path: str | os.PathLike[str]) -> str:
+    """A path as it is typed in the person's folder: relative if it lies there, else as it is."""
+    whole = os.path.abspath(path)
+    if _elsewhere():
+        return whole
+    here = os.path.join(os.getcwd(), "")
+    short = whole.removeprefix(here) if whole.startswith(here) else os.fspath(path)
+    return f"./{short}" if short.startswith("-") else short
+
+
+def _line(*words: object) -> str:
+    return shlex.join(str(word) for word in words)
+
+
+def _known(program: Path) -> str:
+    """How to type a program: by its name where the shell finds it so."""
+    found = shutil.which(program.name)
+    if found is not None and os.path.abspath(found) == str(program):
+        return program.name
+    typed = place(program)
+    return typed if os.sep in typed else f"./{typed}"
+
+
+def _elsewhere() -> bool:
+    """Is the person's shell in another folder than this process (`make -C`)?"""
+    shell = os.environ.get("PWD")
+    return shell is not None and os.path.realpath(shell) != os.path.realpath(os.getcwd())
+
+
+# --- ends ---------------------------------------------------------------------------------------
+
+
+def quietly(main: Callable[[], int]) -> int:
+    """The exit code of a program; a reader of its output that has gone ends it without a word."""
+    try:
+        try:
+            return main()
+        except SystemExit:  # help was printed
+            sys.stdout.flush()
+            raise
+    except BrokenPipeError:
+        # Python flushes both at its exit.
+        for stream in (sys.stdout, sys.stderr):
+            with suppress(OSError, ValueError):
+                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+        return PIPE_CLOSED
+
+
+def program(name: str, stopped: str) -> Callable[[Main], Main]:
+    """A script's main function, given its arguments: a mistake (ValueError, OSError) gives one
+    message and exit code 2, Ctrl-C `stopped` and 130, a closed pipe 141 without a word.
+
+    With OXX_TRACEBACK=1 in the environment a mistake shows where it was made.
+    """
+
+    def decorate(main: Main) -> Main:
+        def told(argv: list[str]) -> int:
+            try:
+                code = main(argv)
+                sys.stdout.flush()  # so that a closed pipe or a full disk shows here
+                return code
+            except BrokenPipeError:
+                raise
+            except (ValueError, OSError) as error:
+                if os.environ.get("OXX_TRACEBACK"):
+                    raise
+                print(f"{name}: {message(error)}", file=sys.stderr)
+                return UNUSABLE
+            except KeyboardInterrupt:
+                print(f"{name}: {stopped}", file=sys.stderr)
+                return INTERRUPTED
+
+        @functools.wraps(main)
+        def run(argv: list[str]) -> int:
+            return quietly(lambda: told(argv))
+
+        return run
+
+    return decorate

@@ -1,0 +1,25 @@
+"""How a game is written down: positions, records, a real game as it is followed, events in words.
+
+    position  a position as text and as JSON; what is re-exported here
+    records   finished games, `oxx-game/1`: write, check, replay
+    tracker   a game at a real table, told round by round
+    wording   the rules and what happened, in sentences
+"""
+
+from oxx_env.notation.position import (
+    PositionError,
+    check_position,
+    from_text,
+    read_position,
+    to_text,
+    view_from_dict,
+)
+
+__all__ = [
+    "PositionError",
+    "check_position",
+    "from_text",
+    "read_position",
+    "to_text",
+    "view_from_dict",
+]

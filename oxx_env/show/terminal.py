@@ -1,0 +1,176 @@
+"""Talking with a person in a terminal: what `oxx play` and `oxx track` share.
+
+Colours and frames come from rich where it is installed and the output is a terminal; without it,
+or in plain mode, everything is said in plain lines that a screen reader can read out.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from oxx_env.game.cards import card_text, letters
+from oxx_env.game.rules import heads_taken, matching_rows
+from oxx_env.game.views import View
+from oxx_env.lib.texts import fold, printable, terminal_columns
+from oxx_env.show import render
+
+
+class Quit(Exception):
+    """The person wants to stop: `q`, Ctrl-C or the end of the input, at any prompt."""
+
+
+class Terminal:
+    """Says and asks.
+
+    plain   no colours, no layout: one sentence a line
+    color   heads in colours; by default where the output is a terminal and NO_COLOR is not set
+    """
+
+    def __init__(self, plain: bool = False, color: bool | None = None) -> None:
+        self.plain = plain
+        if color is None:
+            color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
+        self.color = color and not plain
+        self._console: Any = None
+        if self.color:
+            try:
+                from rich.console import Console
+            except ImportError:
+                return
+            self._console = Console(highlight=False)
+
+    @property
+    def columns(self) -> int | None:
+        """Places in a line of the terminal; None where there is none, or in plain mode."""
+        return None if self.plain else terminal_columns()
+
+    def say(self, text: str = "") -> None:
+        """Print lines; one that is too long for the terminal goes on in the next, indented."""
+        print(fold(text, self.columns), flush=True)
+
+    def heading(self, text: str) -> None:
+        """Begin something new."""
+        if self._console is not None:
+            self._console.rule(text, align="left")
+        else:
+            self.say(text if self.plain else f"── {text} ".ljust(72, "─"))
+
+    def show(self, view: View, names: Sequence[str]) -> None:
+        """The table."""
+        if self.plain:
+            self.say(render.sentences(view, names))
+        else:
+            self.say(render.text(view, self.color, names, actions=False, columns=self.columns))
+        self.say()
+
+    def table(self, header: Sequence[str], lines: Sequence[Sequence[str]]) -> None:
+        """A few lines in columns; in plain mode a sentence each."""
+        if self.plain:
+            for line in lines:
+                self.say(
+                    ", ".join(
+                        f"{h} {x}" if h else x for h, x in zip(header, line, strict=True) if x
+                    )
+                )
+            return
+        if self._console is not None:
+            from rich.table import Table
+            from rich.text import Text
+
+            table = Table(*header, box=None, pad_edge=False, header_style="bold")
+            for line in lines:
+                table.add_row(*(Text(cell) for cell in line))
+            self._console.print(table)
+            return
+        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
+        for line in [header, *lines]:
+            self.say("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip())
+
+    def ask(self, prompt: str) -> str:
+        """What the person types, without spaces around it. Raises `Quit`."""
+        try:
+            answer = input(printable(f"{prompt} "))  # past stdout, where there is a line to edit
+        except (EOFError, KeyboardInterrupt):
+            print(flush=True)
+            raise Quit from None
+        except UnicodeDecodeError:
+            self.say("That was no text.")
+            return ""
+        answer = answer.strip()
+        if answer.lower() in ("q", "quit", "exit"):
+            raise Quit
+        return answer
+
+    def card(self, number: int, deck: Sequence[Sequence[int]]) -> str:
+        """A card in a sentence: number and heads."""
+        heads = deck[number - 1]
+        if self.plain:
+            return f"{number} with {render.in_words(heads)}"
+        if self.color:
+            return f"{number} {render.paint(letters(heads))}"
+        return card_text(number, heads)
+
+
+# --- what happened ------------------------------------------------------------------------------
+
+
+def tell_cards(
+    cards: Sequence[int], names: Sequence[str], deck: Sequence[Sequence[int]], terminal: Terminal
+) -> str:
+    """One line: who played what, lowest number first."""
+    order = sorted(zip(cards, names, strict=True))
+    return "; ".join(f"{name}: {terminal.card(number, deck)}" for number, name in order)
+
+
+def tell_placement(
+    placement: Sequence[Any],
+    name: str,
+    rules: str,
+    deck: Sequence[Sequence[int]],
+) -> str:
+    """One line: where a card went, and what its player took and why.
+
+    `placement` is the record's `[seat, number, row or null, numbers taken]`.
+    """
+    _, number, row, took = placement
+    if row is None:
+        return f"{number} ({name}) fits no row and goes under the draw pile"
+    if not took:
+        return f"{number} ({name}) goes to row {row}"
+    end, heads = took[-1], sum(sum(deck[n - 1]) for n in took)
+    if not any(a and b for a, b in zip(deck[number - 1], deck[end - 1], strict=True)):
+        why = "fits no row"  # R9: the row need not match
+    elif len(took) == 5 and not rules.startswith("color"):
+        why = f"is the sixth card of row {row}"
+    else:
+        why = f"makes six heads of one color in row {row}"
+    points = f"{heads} point{'' if heads == 1 else 's'}"
+    taken = ", ".join(map(str, took))
+    return f"{number} ({name}) {why}: takes row {row} ({taken}), {points}"
+
+
+def consequences(view: View, number: int) -> str:
+    """Where a card could go now: `row 2; row 5 (takes 7)`."""
+    game, deck = view.game, view.decks[0]
+    fits = int(matching_rows(game, deck, number))
+    if not fits:
+        return (
+            "fits no row" if "positive" in view.rules else "fits no row: takes one of your choice"
+        )
+    return "; ".join(_rows(view, number, fits))
+
+
+def _rows(view: View, number: int, rows: int) -> Iterator[str]:
+    for row in range(5):
+        if rows >> row & 1:
+            heads = int(heads_taken(view.game, view.decks[0], number, row))
+            yield f"row {row} (takes {heads})" if heads else f"row {row}"
+
+
+def row_choices(view: View, number: int) -> str:
+    """The legal rows of the card being placed, with what each takes."""
+    rows = sum(1 << action - 4 for action in view.legal)
+    return "; ".join(_rows(view, number, rows))
