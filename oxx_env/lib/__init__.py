@@ -6,6 +6,7 @@
     texts        text in messages and on the terminal
     spreadsheet  CSV as spreadsheets write it
     seeding      one seed for every deal and every bot
+    options      a type and a range for each field of a dataclass, and one check
     shell        what all programs share: exit codes, Ctrl-C, commands to print
     extras       packages that only a part needs
     imports      what is imported when
