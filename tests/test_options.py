@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
+import numpy as np
 import pytest
 
 from oxx_env.lib.options import Range, check
@@ -21,6 +22,8 @@ class Options:
     rules: Literal["base", "color"] = "base"
     name: str = ""
     quick: bool = False
+    share: Annotated[float, Range(above=0, most=1)] = 0.5
+    deck: str | list[int] = "balanced"
     extra: Any = None
 
 
@@ -28,7 +31,8 @@ class Options:
     "changes",
     [
         {},
-        {"players": (2, 10), "limit": 3, "learning_rate": 1},
+        {"players": (2, 10), "limit": 3, "learning_rate": 1, "deck": [1]},
+        {"games": np.int64(3), "learning_rate": np.float32(0.5)},
         {"players": (), "extra": [1], "name": "x", "quick": True},
     ],
 )
@@ -45,6 +49,7 @@ def test_options_within_their_types_and_ranges_are_taken(changes: dict[str, Any]
         ({"learning_rate": 0.0}, "learning_rate is above 0, not 0.0"),
         ({"learning_rate": math.inf}, "learning_rate is above 0, not inf"),
         ({"learning_rate": math.nan}, "learning_rate is above 0, not nan"),
+        ({"share": 0}, "share is above 0 and at most 1, not 0"),
         ({"games": 0}, "games is at least 1, not 0"),
         ({"games": True}, "games: a whole number is needed, not True"),
         ({"games": None}, "games: a whole number is needed, not None"),

@@ -12,7 +12,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from numbers import Integral, Real
+from types import NoneType
 from typing import Annotated, Any, get_args, get_origin, get_type_hints
 
 
@@ -29,46 +31,51 @@ class Range:
 
     def __str__(self) -> str:
         if self.above > -math.inf:
-            return f"above {self.above:g}"
+            most = f" and at most {self.most:g}" if self.most < math.inf else ""
+            return f"above {self.above:g}{most}"
         if self.most == math.inf:
             return f"at least {self.least:g}"
         return f"from {self.least:.12g} to {self.most:.12g}"
 
 
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
+_KINDS: dict[Any, tuple[Any, str]] = {  # annotation → what is taken for it, in words
+    int: (Integral, "a whole number"),
+    float: (Real, "a number"),
+    bool: (bool, "true or false"),
+    str: (str, "a text"),
+}
 
 
 def check(options: Any, spelled: Callable[[str], str] = str) -> None:
     """Raise ValueError unless each field of a dataclass holds what its annotation says.
 
-    A field of one of the types int, float, bool, str, of one of them or None, or of a tuple of any
-    number of them is checked; so is the `Range` in its `Annotated`. Other types are left alone.
+    A field of type int, float, bool or str is checked, of one of these or None, and of a tuple of
+    them; so is the `Range` in its `Annotated`. Fields of other types are left alone.
 
     spelled  the name of a field as its user knows it: `--run-dir` for `run_dir`
     """
-    for name, hint in get_type_hints(type(options), include_extras=True).items():
-        if not hasattr(options, name):  # a ClassVar without a value
-            continue
-        ranges: list[Range] = []
+    hints = get_type_hints(type(options), include_extras=True)
+    for field in fields(options):
+        hint, ranges = hints[field.name], []
         if get_origin(hint) is Annotated:
-            ranges = [extra for extra in hint.__metadata__ if isinstance(extra, Range)]
-            hint = get_args(hint)[0]
-        _check_field(spelled(name), getattr(options, name), hint, ranges)
+            hint, *extras = get_args(hint)
+            ranges = [extra for extra in extras if isinstance(extra, Range)]
+        _check_value(spelled(field.name), getattr(options, field.name), hint, ranges)
 
 
-def _check_field(name: str, value: Any, hint: Any, ranges: list[Range]) -> None:
-    several = get_origin(hint) is tuple
-    kinds = [hint] if hint in _KINDS else [kind for kind in get_args(hint) if kind in _KINDS]
-    if len(kinds) != 1 or (value is None and type(None) in get_args(hint)):
+def _check_value(name: str, value: Any, hint: Any, ranges: list[Range]) -> None:
+    parts = get_args(hint) or (hint,)
+    kinds = [part for part in parts if part not in (NoneType, Ellipsis)]
+    if len(kinds) != 1 or kinds[0] not in _KINDS or (value is None and NoneType in parts):
         return
-    (kind,) = kinds
+    kind, meant = _KINDS[kinds[0]]
+    several = get_origin(hint) is tuple
     if several and not isinstance(value, tuple):
         raise ValueError(f"{name} is a list, not {value!r}")
     for one in value if several else (value,):
-        # In Python a truth value is a whole number, and a whole number is no float.
-        fits = isinstance(one, (int, float) if kind is float else kind)
-        if not fits or (isinstance(one, bool) and kind is not bool):
-            raise ValueError(f"{name}: {_KINDS[kind]} is needed, not {one!r}")
+        # In Python a truth value is a whole number, too.
+        if not isinstance(one, kind) or (isinstance(one, bool) and kind is not bool):
+            raise ValueError(f"{name}: {meant} is needed, not {one!r}")
         for allowed in ranges:
             if one not in allowed:
                 raise ValueError(f"{name} is {allowed}, not {one!r}")
