@@ -4,6 +4,7 @@
 #   make docs    build the documentation into site/
 #   make verify  a million random games and the counts of placements, kernel against reference
 #   make minimal tests of the core, then of the extras, with the oldest versions that pyproject.toml allows
+#   make coverage  lines and branches of the rules that the tests by clause run
 #   make guided  fuzzing guided by coverage (atheris), where that installs
 #   make audit   known weaknesses of what is installed (asks the package index)
 #   make screenshots  draw the pages of the table in the browser into docs/images
@@ -28,7 +29,7 @@ MINIMAL_EXTRAS := $(patsubst %,tests/test_%.py,web render film vector play train
 # What reads bytes from outside, for fuzzing that is guided by coverage.
 DOORS := deck position position_json record checkpoint_folder arena_log tracked_game
 
-.PHONY: bench train test test-fast verify minimal guided audit lint install docs screenshots clean
+.PHONY: bench train test test-fast verify minimal guided coverage audit lint install docs screenshots clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
@@ -53,6 +54,12 @@ minimal:
 	.venv-minimal/bin/python -m pip install --quiet --disable-pip-version-check \
 	  -r tests/stress/minimal.txt -r tests/stress/minimal-extras.txt
 	.venv-minimal/bin/python -m pytest -q -p no:cacheprovider -m "not slow" $(MINIMAL_EXTRAS)
+
+# Kernels as plain Python; the test that is left out asks for 8,000 deals, a minute uncompiled.
+coverage: $(STAMP)
+	NUMBA_DISABLE_JIT=1 $(BIN)/python -m pytest -q tests/test_rules.py -W ignore --cov=oxx_env.game.rules \
+	  --cov-branch --cov-report=term-missing --cov-fail-under=95 \
+	  --deselect tests/test_rules.py::test_r2_every_deal_is_as_likely_as_another
 
 guided:
 	test -x .venv-guided/bin/python || $(PYTHON) -m venv .venv-guided

@@ -16,7 +16,7 @@ import pytest
 
 from oxx_env.arena.blocks import Block, Log
 from oxx_env.lib.files import open_whole, remove_unfinished
-from tests.stress import counts, covered, endure, fuzz, kill, mutants, verify
+from tests.stress import counts, endure, fuzz, kill, mutants, verify
 
 
 @pytest.mark.slow
@@ -71,11 +71,6 @@ def test_a_mutant_without_its_place_is_an_error() -> None:
     assert np.unique([m.clause for m in mutants.MUTANTS]).size == 20
 
 
-@pytest.mark.slow
-def test_the_tests_by_clause_run_nearly_all_of_the_rules() -> None:
-    assert covered.measure().both >= covered.LEAST
-
-
 # ---- Fuzzing guided by coverage
 
 
@@ -121,7 +116,7 @@ def test_killed_arenas_go_on_from_whole_lines(
 ) -> None:
     fewer = ["600" if word == "20000" else word for word in kill.ARENA]
     monkeypatch.setattr(kill, "ARENA", fewer)  # the kills come at random parts of the time it takes
-    table = kill.kill_arena(tmp_path, 2, random.Random(1), 1)
+    table = kill.kill_often(kill.arena(tmp_path, 1), tmp_path, 2, random.Random(1))
     assert not table.faults and table.kills == 2 and table.equal == table.finished > 0
 
 

@@ -3,7 +3,6 @@
     python -m tests.stress.verify     random games, kernel against reference
     python -m tests.stress.counts     sequences of placements from small positions, both ways
     python -m tests.stress.mutants    rules changed on purpose: do the tests notice?
-    python -m tests.stress.covered   which lines of the rules the tests run
     python -m tests.stress.fuzz       damaged files, wrong options, any actions
     python -m tests.stress.kill       kill -9 in training and arena; full disk; read-only folder
     python -m tests.stress.endure     millions of decisions: does memory grow?

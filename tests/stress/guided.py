@@ -30,10 +30,11 @@ except ImportError:
     sys.exit(2)
 
 # What reads decks, positions, records, checkpoints, logs and tracked games.
-READERS = [
-    f"oxx_env.{name}"
-    for name in ("cards", "notation", "records", "checkpoint", "files", "blocks", "tracker")
-]
+READERS = (
+    *("oxx_env.game.cards", "oxx_env.notation.position", "oxx_env.notation.records"),
+    *("oxx_env.notation.tracker", "oxx_env.policy.checkpoint", "oxx_env.arena.blocks"),
+    *("oxx_env.lib.files", "oxx_env.lib.spreadsheet"),
+)
 DOORS = (
     *("deck", "position", "position_json", "record"),
     *("checkpoint_folder", "arena_log", "tracked_game"),

@@ -170,52 +170,87 @@ def weights_of(folder: Path) -> str:
     return hashlib.sha256(load_checkpoint(folder / "checkpoint")[0].tobytes()).hexdigest()
 
 
-def kill_training(work: Path, kills: int, rng: random.Random) -> Table:
-    table = Table("training")
+@dataclass(frozen=True)
+class Command:
+    """What is killed: how a run of it begins, goes on, and ends.
+
+    begin    the command of a run that is kept in a folder or file; it also goes on with one
+    begun    is the process at work? (the time to compile and import is left out)
+    kept     decisions or blocks that the run has kept; raises if that is not whole
+    seen     decisions that the process has shown; the arena shows none
+    look     faults in what a killed process left
+    result   of a run that has ended
+    """
+
+    name: str
+    begin: Callable[[Path], list[str]]
+    begun: Callable[[Path], bool]
+    kept: Callable[[Path], int]
+    seen: Callable[[], int]
+    look: Callable[[Path], list[str]]
+    result: Callable[[Path], Any]
+
+
+def training(work: Path) -> Command:
+    err = work / "err"
+
+    def begin(run: Path) -> list[str]:
+        goes_on = (run / "config.json").exists()
+        options = ("--resume", run) if goes_on else ("--run-dir", run, *TRAIN)
+        return train_command("--workers", 1, *options)
+
+    return Command(
+        "training", begin, lambda _: b"run folder" in err.read_bytes(), kept_decisions,
+        lambda: seen_decisions(err), look_at_run, weights_of,
+    )  # fmt: skip
+
+
+def arena(work: Path, workers: int) -> Command:
+    return Command(
+        f"arena, {workers} worker{'s' if workers > 1 else ''}",
+        lambda log: arena_command("--workers", workers, "--log", log), Path.exists,
+        lambda log: look_at_log(log)[0], lambda: 0, lambda log: look_at_log(log)[1],
+        lambda _: result_of(work / "out"),
+    )  # fmt: skip
+
+
+def kill_often(command: Command, work: Path, kills: int, rng: random.Random) -> Table:
+    """Kill runs of a command at random moments, and let each go on until it has ended."""
+    table = Table(command.name)
     out, err = work / "out", work / "err"
-    undisturbed = work / "undisturbed"
-    for folder in (work / "warm", undisturbed):  # the first may compile: it is no measure of time
-        process = start(train_command(*TRAIN, "--workers", 1, "--run-dir", folder), out, err)
-        lasts = seconds_to_end(lambda: b"run folder" in err.read_bytes(), process, err)
-    expected = weights_of(undisturbed)
-    number, fresh = 0, True
-    folder = work / "run-0"
-    while table.kills < kills:
-        options = ("--run-dir", folder, *TRAIN) if fresh else ("--resume", folder)
-        before = 0 if fresh else kept_decisions(folder)
-        process = start(train_command("--workers", 1, *options), out, err)
-        wait_until(lambda: b"run folder" in err.read_bytes(), process)
-        try:
-            process.wait(rng.uniform(0, 0.6 * lasts))
+    for name in ("warm", "undisturbed"):  # the first may compile: it is no measure of time
+        run = work / f"{command.name}-{name}"
+        process = start(command.begin(run), out, err)
+        lasts = seconds_to_end(lambda run=run: command.begun(run), process, err)  # type: ignore[misc]
+    expected = command.result(run)
+    number, resumes = 0, False
+    while table.kills < kills or resumes:
+        run = work / f"{command.name}-{number}"
+        before = command.kept(run) if resumes else 0
+        process = start(command.begin(run), out, err)
+        wait_until(lambda run=run: command.begun(run), process)  # type: ignore[misc]
+        table.resumed += resumes
+        try:  # the last run goes to its end
+            process.wait(rng.uniform(0, 0.6 * lasts) if table.kills < kills else None)
         except subprocess.TimeoutExpired:
             kill(process)
+            kept = command.kept(run)
             table.kills += 1
-            seen, kept = seen_decisions(err), kept_decisions(folder)
-            table.resumed += not fresh
-            table.lost.append(max(0, seen - kept))
-            table.beside += unfinished(folder)
-            table.faults += look_at_run(folder)
+            table.lost.append(max(0, command.seen() - kept, before - kept))
+            table.beside += unfinished(run)
+            table.faults += command.look(run)
             if kept < before:
-                table.faults.append(f"state went back from {before} to {kept} decisions")
+                table.faults.append(f"went back from {before} to {kept}")
             if table.lost[-1] > INTERVAL:
                 table.faults.append(f"lost {table.lost[-1]} decisions")
-            print(f"training, kill {table.kills}: {seen:,} seen, {kept:,} kept", file=sys.stderr)
-            fresh = not (folder / "config.json").exists()
+            print(f"{command.name}, kill {table.kills}: {kept:,} kept", file=sys.stderr)
+            resumes = run.exists()
             continue
         if process.returncode:
             table.faults.append(f"exit {process.returncode}: {err.read_text()[-500:]}")
-        else:
-            table.finished += 1
-            table.resumed += not fresh
-            table.equal += weights_of(folder) == expected
-        number, fresh = number + 1, True
-        folder = work / f"run-{number}"
-    if not fresh:  # the last one, to its end
-        process = start(train_command("--workers", 1, "--resume", folder), out, err)
-        process.wait()
         table.finished += 1
-        table.resumed += 1
-        table.equal += process.returncode == 0 and weights_of(folder) == expected
+        table.equal += process.returncode == 0 and command.result(run) == expected
+        number, resumes = number + 1, False
     return table
 
 
@@ -247,48 +282,6 @@ def result_of(out: Path) -> dict[str, Any]:
     told = json.loads(out.read_text())
     del told["timing"]
     return dict(told)
-
-
-def kill_arena(work: Path, kills: int, rng: random.Random, workers: int) -> Table:
-    table = Table(f"arena, {workers} worker{'s' if workers > 1 else ''}")
-    out, err, log = work / "out", work / "err", work / f"arena-{workers}.log"
-    for whole in (work / f"warm-{workers}.log", work / f"undisturbed-{workers}.log"):
-        process = start(arena_command("--workers", workers, "--log", whole), out, err)
-        lasts = seconds_to_end(whole.exists, process, err)
-    expected = result_of(out)
-    fresh = True
-    while table.kills < kills:
-        before, _ = look_at_log(log)
-        process = start(arena_command("--workers", workers, "--log", log), out, err)
-        wait_until(log.exists, process)
-        try:
-            process.wait(rng.uniform(0, 0.6 * lasts))
-        except subprocess.TimeoutExpired:
-            kill(process)
-            table.kills += 1
-            table.resumed += not fresh
-            blocks, faults = look_at_log(log)
-            table.faults += faults
-            table.lost.append(max(0, before - blocks))
-            if blocks < before:
-                table.faults.append(f"the log went back from {before} to {blocks} blocks")
-            print(f"arena, kill {table.kills}: {blocks:,} blocks", file=sys.stderr)
-            fresh = False
-            continue
-        if process.returncode:
-            table.faults.append(f"exit {process.returncode}: {err.read_text()[-500:]}")
-        table.finished += 1
-        table.resumed += not fresh
-        table.equal += process.returncode == 0 and result_of(out) == expected
-        log.unlink()
-        fresh = True
-    if not fresh:
-        process = start(arena_command("--workers", workers, "--log", log), out, err)
-        process.wait()
-        table.finished += 1
-        table.resumed += 1
-        table.equal += process.returncode == 0 and result_of(out) == expected
-    return table
 
 
 # --- a disk that is full or cannot be written ---------------------------------------------------
@@ -368,7 +361,7 @@ def no_room(work: Path) -> list[Refusal]:
         found.append(refused("new run, read-only", new, work, list))
         remount("size=100m,rw")
         code = start(resume, work / "out", work / "err").wait()
-        equal = code == 0 and weights_of(run) == weights_of(work / "undisturbed")
+        equal = code == 0 and weights_of(run) == weights_of(work / "training-undisturbed")
         found.append(
             Refusal(
                 "training resumed, room again",
@@ -416,12 +409,12 @@ def main(argv: list[str]) -> int:
         work = Path(name)
         half = max(1, options.kills // 2)
         tables = []
-        for killed in (
-            lambda: kill_training(work, options.kills, rng),
-            lambda: kill_arena(work, half, rng, 1),
-            lambda: kill_arena(work, half, rng, 2),
+        for command, kills in (
+            (training(work), options.kills),
+            (arena(work, 1), half),
+            (arena(work, 2), half),
         ):
-            tables.append(killed())
+            tables.append(kill_often(command, work, kills, rng))
             print(tables[-1].row(), flush=True)  # each as soon as it is known
         refusals = [] if options.skip_disk else no_room(work)
     print("\n| disk | exit | message | faults |\n|---|---|---|---|")
