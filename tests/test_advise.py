@@ -6,7 +6,7 @@ import json
 import numpy as np
 import pytest
 
-from oxx_env import advice, notation
+from oxx_env import advice, notation, records
 from oxx_env.bots.monte_carlo import MonteCarlo, Outcomes, growing
 from oxx_env.commands import _cli
 from oxx_env.game.table import Table
@@ -301,7 +301,7 @@ def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
                 row, after = action - 4, deepcopy(table)
                 after.act(seat, action)
                 places = [p for told in after.history() for p in told["placements"]]
-                places += after.records(None)[-1]["rounds"][-1]["placements"] if after.over else []
+                places += records.records_of(after)[-1]["rounds"][-1]["placements"] if after.over else []
                 taken = next(p[3] for p in reversed(places) if p[:2] == [seat, view.card])
                 told, seen = Sight(view).why(view.card, row)[0], seen + 1
                 if not taken:

@@ -79,7 +79,7 @@ def test_the_same_deal_and_choices_give_the_same_game_as_in_parallel(
         for agent, observation in seen.items():
             np.testing.assert_equal(aec.observe(agent), observation)
             sums[agent] += rewards[agent]
-    assert aec.match.table.records() == parallel.records()
+    assert aec.records() == parallel.records()
     scores = infos["player_0"]["scores"]
     sign = 1 if "positive" in rules else -1
     assert [sums[agent] for agent in parallel.possible_agents] == [sign * s for s in scores]

@@ -416,7 +416,7 @@ def test_a_card_is_written_the_same_by_every_command(tmp_path, capsys):
     while not table.over:
         seat = table.deciders()[0]
         table.act(seat, table.legal(seat)[0])
-    (record,) = table.records()
+    (record,) = records.records_of(table)
     path = tmp_path / "a.jsonl"
     path.write_text(records.to_line(record) + "\n")
     assert _cli.main(["replay", str(path)]) == 0

@@ -22,7 +22,7 @@ def recorded(players: int = 3, rules: str = "base", games: int = 1) -> list[dict
     table.deal(seed=5)
     seated = [bots.make("greedy")] * players
     records.play_match(table, seated, [np.random.default_rng(s) for s in range(players)])
-    return table.records("m")
+    return records.records_of(table, "m")
 
 
 @pytest.fixture

@@ -70,7 +70,7 @@ def test_the_arena_starts_with_nothing_it_does_not_need() -> None:
     # The first run compiles what has not been compiled yet.
     program = (
         "import os, sys\n"
-        "from oxx_env import cli\n"
+        "from oxx_env.commands import _cli as cli\n"
         "sys.stdout = open(os.devnull, 'w')\n"
         "assert cli.main('arena greedy random --players 2 --games 2'.split()) == 0\n"
     )

@@ -227,7 +227,7 @@ def test_a_window_that_raises_leaves_the_step_undone(
         # A copy has no window: what it shows would be another game.
         for twin in (copy.deepcopy(env), pickle.loads(pickle.dumps(env))):
             assert env.match._window is not None and twin.match._window is None
-            assert twin.match.table.records() == env.records()
+            assert twin.match.records() == env.records()
     Window.left = call
     env = BaronOxxSingle(3, 0, ("random",), render_mode="human")
     wanted = match_of(BaronOxxSingle(3, 0, ("random",)))

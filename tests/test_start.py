@@ -120,7 +120,7 @@ def test_cards_taken_and_not_remembered_stay_out_of_the_game() -> None:
 def test_a_record_goes_on_from_every_round(rules: str, players: int) -> None:
     table = played(players, rules, 2)
     advance(table, 10_000, np.random.default_rng(0))
-    for record in table.records():
+    for record in records.records_of(table):
         told = record["rounds"]
         for rounds in range(len(told)):
             env = baron_oxx_v0.parallel_env(players, rules)
@@ -278,7 +278,7 @@ def test_what_is_no_start_is_refused_and_changes_nothing(
     if options.get("record") == "played":
         table = played(2, "base")
         advance(table, 10_000, np.random.default_rng(0))
-        options = {**options, "record": table.records()[0]}
+        options = {**options, "record": records.records_of(table)[0]}
     for env in (baron_oxx_v0.parallel_env(2), baron_oxx_v0.env(2), BaronOxxSingle(2)):
         env.reset(seed=1)
         before = env.match.table.games.tobytes()
@@ -290,7 +290,7 @@ def test_what_is_no_start_is_refused_and_changes_nothing(
 def test_records_of_a_match_say_where_their_game_stood() -> None:
     table = played(2, "base", 2)
     advance(table, 10_000, np.random.default_rng(0))
-    second = table.records()[1]
+    second = records.records_of(table)[1]
     start = records.start_at(second, 0)
     assert start.games[0]["match_game"] == 2 and start.earlier == []
     assert start.games[0]["match_points"][:2].tolist() == second["match"]["points_before"]

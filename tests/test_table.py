@@ -13,7 +13,7 @@ from oxx_env.envs.match import Match
 from oxx_env.envs.vector import BaronOxxVecEnv
 from oxx_env.game.rules import NO_SEED
 from oxx_env.game.table import Table
-from oxx_env.notation.records import replay
+from oxx_env.notation.records import records_of, replay
 from oxx_env.notation.wording import events
 
 
@@ -52,14 +52,14 @@ def test_each_game_of_a_match_can_be_set_by_hand() -> None:
         seen.append(table.game["rows"][:, 0].tolist())
         assert table.game["seed"] == NO_SEED
         play(table, 1)
-    told = table.records()
+    told = records_of(table)
     assert [(r["draw_piles"], r["rows"]) for r in told] == [deal(1), deal(2), deal(3)]
     assert all(r["seed"] is None and replay(r) for r in told)
     assert all(deal(game)[1] in seen for game in (1, 2, 3))
     assert [e[1:] for e in events(table) if e[0] == "deal"] == [(n, deal(n)[1]) for n in (1, 2, 3)]
     table.deal(seed=1)  # the next match comes from its seed again
     play(table, 1000)
-    assert all(r["seed"] is not None for r in table.records())
+    assert all(r["seed"] is not None for r in records_of(table))
 
 
 def test_a_view_can_be_copied_and_sent_and_takes_nothing_hidden_along() -> None:
@@ -86,19 +86,19 @@ def _deal(seed: int) -> tuple[list[list[int]], list[int]]:
     table = Table(2)
     table.deal(seed)
     play(table, 1000)
-    (record,) = table.records()
+    (record,) = records_of(table)
     return record["draw_piles"], record["rows"]
 
 
 def test_records_given_out_do_not_change() -> None:
     table = Table(2, games_per_match=2)
     table.deal(seed=1)
-    while not table.records():
+    while not records_of(table):
         play(table, 1)
-    first = table.records("a")
+    first = records_of(table, "a")
     before = copy.deepcopy(first)
     play(table, 1000)
-    assert len(table.records("b")) == 2 and first == before
+    assert len(records_of(table, "b")) == 2 and first == before
 
 
 @pytest.mark.parametrize("seed", [-1, 2**64 - 1, 1.0, "1", True])

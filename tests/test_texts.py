@@ -76,7 +76,7 @@ def hostile(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> dict[str, str]:
     while not table.over:
         seat = table.deciders()[0]
         table.act(seat, table.legal(seat)[0])
-    record = table.records("m")[0]
+    record = records.records_of(table, "m")[0]
     record["match"]["id"] = record["deck"]["name"] = name
     record["names"] = [name, name]
     Path(f"{name}.jsonl").write_text(records.to_line(record) + "\n")

@@ -69,8 +69,8 @@ def follow(players, rules, seat, seed=1, check=None):
 @pytest.mark.parametrize("players", [2, 5, 10])
 def test_a_finished_game_becomes_a_record_that_replays(players, rules):
     table, tracker = follow(players, rules, seat=1, seed=players)
-    record, truth = tracker.record(), table.records()[0]
-    assert records.replay(record).record == record
+    record, truth = tracker.record(), records.records_of(table)[0]
+    assert records.replay(record).to_dict() == record
     for key in ("rows", "rounds", "scores", "winners", "deck"):
         assert record[key] == truth[key]
     with pytest.raises(TrackError, match="not over"):
@@ -115,7 +115,7 @@ def test_saving_and_loading_at_any_time_changes_nothing(rules, tmp_path):
         again = Tracker.load(file)
         assert again.to_dict() == tracker.to_dict()
         assert again.expects == tracker.expects
-        assert again._game.tobytes() == tracker._game.tobytes()
+        assert again._replay.games.tobytes() == tracker._replay.games.tobytes()
 
     follow(5, rules, 2, check=check)
 
@@ -125,7 +125,7 @@ def test_undo_takes_back_entry_by_entry_to_the_start(rules):
     states = []
 
     def check(table, tracker):
-        states.append((len(tracker.entries), tracker.expects, tracker._game.tobytes()))
+        states.append((len(tracker.entries), tracker.expects, tracker._replay.game.tobytes()))
 
     _, tracker = follow(3, rules, 1, check=check)
     at = {entries: (expects, game) for entries, expects, game in states}
@@ -134,7 +134,7 @@ def test_undo_takes_back_entry_by_entry_to_the_start(rules):
         kind = tracker.entries[-1][0]
         assert tracker.undo() == kind
         if len(tracker.entries) in at:
-            assert at[len(tracker.entries)] == (tracker.expects, tracker._game.tobytes())
+            assert at[len(tracker.entries)] == (tracker.expects, tracker._replay.game.tobytes())
             seen += 1
     assert seen > 10
     assert tracker.expects == "rows"
@@ -164,11 +164,11 @@ def begun():
 )
 def test_cards_that_cannot_have_been_played_are_refused_and_nothing_changes(numbers, says):
     tracker = begun()
-    before = tracker._game.tobytes()
+    before = tracker._replay.game.tobytes()
     with pytest.raises(TrackError) as error:
         tracker.enter_cards(numbers)
     assert says in str(error.value)
-    assert tracker._game.tobytes() == before
+    assert tracker._replay.game.tobytes() == before
     assert tracker.expects == "cards"
     tracker.enter_cards([1, 3, 2])
 
@@ -301,7 +301,7 @@ def test_the_record_of_a_game_is_added_once(oxx_track, tmp_path):
     oxx_track(lines, "--players", 3, "--seat", 1, "--bot", "greedy")
     code, _, err = oxx_track([], "--record", kept)
     assert code == 0 and "record added" in err
-    assert [records.replay(r).record for r in records.read_records(kept)] == [tracker.record()]
+    assert [records.replay(r).to_dict() for r in records.read_records(kept)] == [tracker.record()]
     before = kept.read_bytes()
     code, _, err = oxx_track([], "--record", kept)
     assert code == 0 and "already" in err

@@ -117,7 +117,7 @@ def test_a_game_against_bots_is_played_to_its_end_and_is_a_valid_record(client, 
     state = player.play()
     told = player.get("/record")
     (record,) = [json.loads(line) for line in told.text.splitlines()]
-    assert records.replay(record).record["scores"] == state["match"]["points"]
+    assert records.replay(record).scores == state["match"]["points"]
     assert state["winners"] == record["winners"]
     assert state["direction"] == render.DIRECTION[rules]
     file = client.app.state.house.rooms.folder / "games" / f"{player.id}.jsonl"

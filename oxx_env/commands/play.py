@@ -95,7 +95,7 @@ class Run(Command):
     def _save(self, game: Game) -> None:
         from oxx_env.notation import records
 
-        finished = game.table.records(f"play-{self.seed}" if self.match > 1 else None)
+        finished = records.records_of(game.table, f"play-{self.seed}" if self.match > 1 else None)
         with Path(self.save).open("a", encoding="utf-8") as file:
             for record in finished:
                 records.write_record(file, record)

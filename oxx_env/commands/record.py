@@ -68,14 +68,14 @@ class Run(Command):
     def _write(self, file: IO[str], table: Any, seated: list[Any]) -> int:
         """Play match after match and write their games; returns how many."""
         from oxx_env.lib.seeding import bot_rng, game_seed
-        from oxx_env.notation.records import play_match, write_record
+        from oxx_env.notation.records import play_match, records_of, write_record
 
         written = 0
         for block in range(-(-self.games // self.match)):
             rngs = [bot_rng(self.seed, block, 0, seat) for seat in range(self.players)]
             table.deal(game_seed(self.seed, block))
             play_match(table, seated, rngs)
-            for record in table.records(f"{self.seed}-{block}"):
+            for record in records_of(table, f"{self.seed}-{block}"):
                 write_record(file, record)
                 written += 1
         return written

@@ -60,7 +60,7 @@ class Run(Report):
                 continue
             games.append({"record": count, **result.summary()})
             if self.game in (0, count):
-                chosen = result.record
+                chosen = result.to_dict()
             if not self.json and not self.quiet and not draws and self.game in (0, count):
                 print(f"game {count}: {result.course()}\n")
         if self.game > count:

@@ -17,9 +17,11 @@ from oxx_env.envs import kernels
 from oxx_env.envs.kernels import ENDED, ILLEGAL, REWARDS, STATE_CARD, end_table, step_table
 from oxx_env.game import cards
 from oxx_env.game.observe import HIGH, LOW, OBS
+from oxx_env.game.replay import Start
 from oxx_env.game.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.game.table import Mark, Start, Table, check_seat, check_seed, whole
+from oxx_env.game.table import Mark, Table, check_seat, check_seed, whole
 from oxx_env.game.views import View
+from oxx_env.notation import records
 
 ILLEGAL_ACTION = ("raise", "substitute", "terminate")
 RENDER_MODES = ("human", "rgb_array", "ansi")
@@ -126,8 +128,6 @@ class Match:
         if "record" in told:
             if "deck" in told:
                 raise ValueError("options: a record has its deck in it; leave deck out")
-            from oxx_env.notation import records
-
             record = told["record"]
             if isinstance(record, str | bytes):
                 record = records.parse_record(record)
@@ -311,6 +311,10 @@ class Match:
         kernels.write_seats(table.games, table.decks, 0, out[:seen].reshape(-1, OBS), no_masks)
         kernels.write_hidden(table.games, table.decks, out[seen:])
         return out
+
+    def records(self) -> list[dict[str, Any]]:
+        """The finished games of the match as records (`oxx-game/1`)."""
+        return records.records_of(self.table)
 
     def view(self, seat: int) -> View:
         """What the seat knows."""

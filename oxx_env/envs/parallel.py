@@ -72,7 +72,7 @@ class Seats:
     def records(self) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
         self.match.check_dealt("records()")
-        return self.match.table.records()
+        return self.match.records()
 
     def render(self) -> Any:
         """The table as seat 0 sees it: a string for `ansi`, uint8 [H, W, 3] for `rgb_array`."""

@@ -178,7 +178,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
     def records(self) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
         self.match.check_dealt("records()")
-        return self.match.table.records()
+        return self.match.records()
 
     def render(self) -> Any:
         """The table as the learner sees it: text for `ansi`, uint8 [H, W, 3] for `rgb_array`."""

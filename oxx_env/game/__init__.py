@@ -4,6 +4,7 @@
     rules       the kernel: one game is one record, each function answers one question
     engine      batches of games: who decides, what is legal, step
     table       `Table`, a match in progress
+    replay      `Replay`, a match gone through step by step, with its events
     views       what one seat knows
     observe     the observation by named pieces; `explain`
     validation  is a game from a file one that play can reach?

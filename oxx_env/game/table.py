@@ -1,16 +1,13 @@
-"""One table: a match in progress, with its decks, its views and its course.
+"""One table: a match in progress, with its decks, its views and its decisions.
 
-The adapters (environments, records, play) are thin wrappers around it. The kernel keeps no history;
-the course of a game is a function of its deal and the decisions made, so a table notes just those
-and walks through them again when somebody asks.
+The adapters (environments, records, play) are thin wrappers around it. A table keeps the deal and
+the decisions; a `Replay` goes through them when a history, events or records are wanted.
 """
 
 from __future__ import annotations
 
-import copy
 import operator
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -18,32 +15,23 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.game import cards, engine, validation
+from oxx_env.game.replay import ALL_SEATS, Deal, Replay, Rounds, Start
 from oxx_env.game.rules import (
     ACTIONS,
     CARD_PHASE,
     CARDS_DEALT,
-    DEALT,
     DECK,
     GAME,
-    NO_SEED,
     NUMBERS,
     OVER,
     PASS,
-    PLACED,
-    RETURNED,
-    REVEALED,
-    ROUND_ENDED,
     ROWS,
     RULE_SETS,
-    WAITING,
     act,
     advance,
-    deck_cards,
     deck_record,
     legal_actions,
     match_over,
-    shuffle,
-    tick,
 )
 from oxx_env.game.validation import MAX_GAMES
 from oxx_env.game.views import View, clone, complete
@@ -53,23 +41,12 @@ from oxx_env.lib.texts import short
 MAX_SEED = 2**64 - 2
 Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 
-ALL_SEATS = -1
-Mark = tuple[bytes, int]  # the record's bytes, how much of its course was noted
+Mark = tuple[bytes, int]  # the record's bytes, how much was noted
 
 
 @kernel
 def _act(games, decks, seat, action):
     act(games[0], decks[0], seat, action)
-
-
-@kernel
-def _shuffle(games):
-    shuffle(games[0])
-
-
-@kernel
-def _tick(games, decks):
-    return tick(games[0], decks[0])
 
 
 @kernel
@@ -138,7 +115,6 @@ class Table:
         """
         if (draw_piles is None) != (rows is None):
             raise ValueError("a deal set by hand needs both draw_piles and rows")
-        by_hand = draw_piles is not None and rows is not None
         seed = check_seed(_drawn_seed() if seed is None else seed)
         decks = self._fixed_deck
         name = cards.deck_name(self.deck_spec)
@@ -150,12 +126,11 @@ class Table:
         game = games[0]
         game["players"], game["rules"] = self.players, self.rule_flags
         game["match_games"], game["match_game"] = self.games_per_match, 1
-        game["seed"] = NO_SEED if by_hand else seed
-        by_number: dict[int, dict[str, Any]] = {}
-        if by_hand:
-            assert draw_piles is not None and rows is not None
-            deal = check_deal(self.players, draw_piles, rows)
-            by_number[1] = _lay_out(games, decks, deal, seed)
+        game["seed"] = seed
+        by_number: dict[int, Deal] = {}
+        if draw_piles is not None and rows is not None:
+            by_number[1] = check_deal(self.players, draw_piles, rows)
+            by_number[1].lay_out(games, decks, seed)
         else:
             engine.deal(games, decks)
         self.games, self.decks, self.deck = games, decks, name
@@ -196,43 +171,43 @@ class Table:
         games = complete(start.games, start.decks, start.seat, seed)
         if game["phase"] != CARD_PHASE or not games["picks"][0, : self.players].all():
             validation.check_games(games, start.decks)  # it is for games in which somebody decides
-        course = Course(clone(games), start.decks, start.deck, {}, start)
+        log = _Log(games, start.decks, start.deck, {}, start)
         _advance(games, start.decks)
         if _match_over(games):
             raise ValueError("nobody decides anything any more before the match is over")
         self.games, self.decks, self.deck = games, start.decks, start.deck
-        self._deals, self._course = None, course
+        self._deals, self._log = None, log
 
     def clear(self) -> None:
         """No match is dealt any more."""
         self.games = np.zeros(1, GAME)
         self._begin({})
 
-    def _begin(self, by_hand: dict[int, dict[str, Any]]) -> None:
-        """A new course from where the table stands; views of the old match keep the old one."""
+    def _begin(self, by_hand: dict[int, Deal]) -> None:
+        """A new log from where the table stands; views of the old match keep the old one."""
         self._deals = None
-        self._course = Course(clone(self.games), self.decks, self.deck, by_hand)
+        self._log = _Log(self.games, self.decks, self.deck, by_hand)
 
     # --- playing ---
 
     @property
     def decisions(self) -> list[tuple[int, int]]:
         """(seat, action) since the deal, in order; what acts past `act` calls `note`."""
-        return self._course.decisions
+        return self._log.decisions
 
     def note(self, first: int, actions: bytes) -> None:
         """Note what the seats from `first` on did, one action a byte; passes do not count."""
-        self._course.noted.append((first, actions))
+        self._log.noted.append((first, actions))
 
     def mark(self) -> Mark:
         """Where the match stands now, for `undo`."""
-        return self.games.tobytes(), len(self._course.noted)
+        return self.games.tobytes(), len(self._log.noted)
 
     def undo(self, mark: Mark) -> None:
         """Go back to where the same match stood at a `mark`, as if nothing had happened since."""
         games, noted = mark
         self.games.view(np.uint8)[:] = np.frombuffer(games, np.uint8)
-        self._course.forget(noted, int(self.games[0]["match_game"]))
+        self._log.forget(noted, int(self.games[0]["match_game"]))
 
     @property
     def game(self) -> np.void:
@@ -271,10 +246,10 @@ class Table:
         try:
             _act(self.games, self.decks, seat, int(action))
             _advance(self.games, self.decks)
-            number, by_hand = int(self.games[0]["match_game"]), self._course.by_hand
+            number, by_hand = int(self.games[0]["match_game"]), self._log.by_hand
             if self._deals is not None and number not in by_hand:
-                deal = check_deal(self.players, *self._deals(number))
-                by_hand[number] = _lay_out(self.games, self.decks, deal)
+                by_hand[number] = check_deal(self.players, *self._deals(number))
+                by_hand[number].lay_out(self.games, self.decks)
             self.note(seat, bytes((action,)))
         except BaseException:  # also Ctrl-C between two of them
             self.undo(mark)
@@ -282,7 +257,7 @@ class Table:
 
     def view(self, seat: int) -> View:
         """What the seat knows. Raises ValueError for a seat that is not at the table."""
-        history = partial(self._course.history, len(self.decisions))
+        history = partial(self._log.history, len(self.decisions))
         seat = check_seat(seat, self.players)
         return View.of(self.games, self.decks, seat, self.deck, history)
 
@@ -304,67 +279,23 @@ class Table:
         """The seats with the best points of the match so far."""
         return [seat for seat, rank in enumerate(self.ranks()) if rank == 1]
 
-    # --- its course ---
+    # --- looking back ---
 
-    def walk(self) -> Walk:
-        """The course of the match so far, brought up to date."""
-        return self._course.walk()
+    def replay(self) -> Replay:
+        """All that happened in the match so far; always the same object, brought up to date."""
+        return self._log.replay()
 
-    def history(self, decisions: int | None = None) -> list[dict[str, Any]]:
+    def history(self, decisions: int | None = None) -> Rounds:
         """Rounds of the running game after the first `decisions`: finished ones, and in the row
         phase the running one with its placements so far."""
-        return self._course.history(decisions)
-
-    def records(self, match_id: str | None = None) -> list[dict[str, Any]]:
-        """The finished games of the match as records (`oxx-game/1`).
-
-        Raises ValueError if one of them started in mid-game: a record tells a game from its deal.
-        """
-        if self.walk().unrecorded:
-            raise ValueError(
-                "the first game of this match started in mid-game: it has no record, which would "
-                "tell it from its deal on; history() tells its rounds"
-            )
-        return [
-            {**record, "match": {**record["match"], "id": match_id}}
-            for record in self.walk().records
-        ]
+        return self._log.history(decisions)
 
 
-@dataclass(frozen=True)
-class Start:
-    """Where a match may start in mid-game.
+class _Log:
+    """One match: where it began, the decisions since, and on demand a replay of them.
 
-    games    GAME [1] as a view holds it: hidden cards are blank
-    decks    DECK [1], the deck called `deck`
-    seat     whose hand lies open in it; ALL_SEATS: all of them
-    earlier  rounds of the game so far, as in a record; None: not told
-    """
-
-    games: NDArray[np.void]
-    decks: NDArray[np.void]
-    seat: int
-    deck: str
-    earlier: list[dict[str, Any]] | None
-
-    @classmethod
-    def at(cls, view: View) -> Start:
-        """At what a seat sees."""
-        game = view.game
-        fresh = game["phase"] == CARD_PHASE and game["round"] == 0
-        earlier = view.history()
-        return cls(
-            view.games, view.decks, view.seat, view.deck, earlier if earlier or fresh else None
-        )
-
-
-class Course:
-    """One match: where it began, the decisions since, and on demand what came of them.
-
-    games, decks   GAME [1] at the match's first decision and DECK [1], the deck called `deck`
-    by_hand        number of a game from 1 -> its deal, where that was set by hand
-    noted          (first seat, actions), one action a byte, in order: what acts appends here
-    decisions      the same as (seat, action) in order, without passes
+    noted    (first seat, actions), one action a byte, in order; passes do not count
+    by_hand  the deals that were set by hand, by their game from 1
     """
 
     def __init__(
@@ -372,205 +303,47 @@ class Course:
         games: NDArray[np.void],
         decks: NDArray[np.void],
         deck: str,
-        by_hand: dict[int, dict[str, Any]],
+        by_hand: dict[int, Deal],
         start: Start | None = None,
     ) -> None:
-        self._start = start
         self.noted: list[tuple[int, bytes]] = []
+        self.by_hand = by_hand
+        self._begin = partial(Replay, clone(games), decks, deck, by_hand, start)
         self._read = 0  # of those noted, how many are among the decisions
         self._decisions: list[tuple[int, int]] = []
-        self._games, self._decks, self._deck, self.by_hand = games, decks, deck, by_hand
-        self._walk: Walk | None = None
+        self._replay: Replay | None = None
 
     @property
     def decisions(self) -> list[tuple[int, int]]:
+        """(seat, action) in order."""
         for first, actions in self.noted[self._read :]:
             self._decisions += [pair for pair in enumerate(actions, first) if pair[1] != PASS]
         self._read = len(self.noted)
         return self._decisions
 
     def forget(self, noted: int, game: int) -> None:
-        """Leave the first `noted` of what is noted and the deals up to a game, as if the rest had
+        """Keep the first `noted` of what is noted and the deals up to a game, as if the rest had
         not happened."""
         del self.noted[noted:]
         for number in [number for number in self.by_hand if number > game]:
             del self.by_hand[number]
         if self._read > noted:
-            self._read, self._decisions, self._walk = 0, [], None
+            self._read, self._decisions, self._replay = 0, [], None
 
-    def walk(self) -> Walk:
-        """Through all decisions so far; the same one each time."""
-        if self._walk is None:
-            self._walk = self._new_walk()
-        self._walk.follow(self.decisions)
-        return self._walk
+    def replay(self) -> Replay:
+        """All decisions so far; the same replay each time."""
+        if self._replay is None:
+            self._replay = self._begin()
+        self._replay.follow(self.decisions)
+        return self._replay
 
-    def history(self, decisions: int | None = None) -> list[dict[str, Any]]:
+    def history(self, decisions: int | None = None) -> Rounds:
         """Rounds of the game that runs after the first `decisions` (all)."""
         if decisions is None or decisions == len(self.decisions):
-            return self.walk().rounds()
-        walk = self._new_walk()
-        walk.follow(self.decisions[:decisions])
-        return walk.rounds()
-
-    def _new_walk(self) -> Walk:
-        return Walk(clone(self._games), self._decks, self._deck, self.by_hand, self._start)
-
-
-class Walk:
-    """Goes through a match decision by decision and tells its rounds, for records and histories."""
-
-    def __init__(
-        self,
-        games: NDArray[np.void],
-        decks: NDArray[np.void],
-        deck: str,
-        by_hand: dict[int, dict[str, Any]],
-        start: Start | None = None,
-    ) -> None:
-        self.games, self.decks, self.deck = games, decks, deck
-        self._by_hand = by_hand
-        self.records: list[dict[str, Any]] = []  # finished games
-        self.unrecorded = False  # is a game finished that started in mid-game?
-        self._followed = 0
-        self._rounds: list[dict[str, Any]] = []
-        self._begin()
-        self._middle, self._told = start is not None, True
-        if start is not None:
-            self._told = start.earlier is not None
-            # Untold rounds still need one to put the placements of the running one into.
-            earlier = start.earlier
-            if earlier is None:
-                earlier = [{"cards": [], "placements": []}]
-            self._rounds = copy.deepcopy(earlier)
-            self._run()
-
-    def rounds(self) -> list[dict[str, Any]]:
-        """Rounds of the running (or last) game, as in the record; none where the first of them
-        are not known."""
-        if not self._told:
-            return []
-        return [
-            {
-                "cards": list(r["cards"]),
-                "placements": [[*p[:3], list(p[3])] for p in r["placements"]],
-            }
-            for r in self._rounds
-        ]
-
-    def follow(self, decisions: Sequence[tuple[int, int]]) -> None:
-        """Go on to the end of `decisions`, which begin with those already followed."""
-        for seat, action in decisions[self._followed :]:
-            if self.games[0]["phase"] == CARD_PHASE:
-                _act(self.games, self.decks, seat, action)
-            else:
-                self._placing(partial(_act, self.games, self.decks, seat, action))
-            self._run()
-        self._followed = len(decisions)
-
-    def _run(self) -> None:
-        while self._tick() != WAITING:
-            pass
-
-    def _tick(self) -> int:
-        game = self.games[0]
-        if game["phase"] == OVER:
-            what = int(_tick(self.games, self.decks))
-            if what == DEALT:
-                if deal := self._by_hand.get(int(game["match_game"])):
-                    cards_of = [n for pile in deal["draw_piles"] for n in pile], deal["rows"]
-                    _lay_out(self.games, self.decks, cards_of)
-                self._begin()
-                self._middle, self._told = False, True
-            return what
-        if game["phase"] == CARD_PHASE:
-            picks = game["picks"][: int(game["players"])].tolist()
-            what = int(_tick(self.games, self.decks))
-            if what == REVEALED:
-                self._rounds.append({"cards": picks, "placements": []})
-            return what
-        what = self._placing(lambda: _tick(self.games, self.decks))
-        if what == ROUND_ENDED and game["phase"] == OVER:
-            self.unrecorded |= self._middle
-            if not self._middle:
-                self.records.append(self._record())
-        return what
-
-    def _placing(self, happen: Callable[[], Any]) -> int:
-        """Let something happen in the row phase; note the placement if it was one."""
-        game = self.games[0]
-        placed, taken = int(game["placed"]), int(game["taken_count"])
-        what = happen()
-        if placed < int(game["players"]) and what in (None, PLACED, RETURNED):
-            number = int(game["revealed"][placed])
-            row = None
-            if what != RETURNED:
-                ends = [int(game["rows"][r, int(game["row_sizes"][r]) - 1]) for r in range(ROWS)]
-                row = ends.index(number)
-            took = game["taken"][taken : int(game["taken_count"])].tolist()
-            self._rounds[-1]["placements"].append(
-                [int(game["revealed_by"][placed]), number, row, took]
-            )
-        return WAITING if what is None else int(what)
-
-    def _begin(self) -> None:
-        """Note the deal of the game that starts now."""
-        game = self.games[0]
-        self._rounds = []
-        self.deal = self._by_hand.get(int(game["match_game"]), {})
-        if game["seed"] != NO_SEED:
-            laid_out = clone(self.games)
-            _shuffle(laid_out)
-            self.deal = _deal_of(laid_out[0])
-
-    def _record(self) -> dict[str, Any]:
-        game = self.games[0]
-        players = int(game["players"])
-        rules = RULE_SETS[game["rules"]]
-        points = game["points"][:players].astype(np.int64)
-        return {
-            "format": "oxx-game/1",
-            "rules": rules,
-            "deck": {"name": self.deck, "cards": deck_cards(self.decks[0])},
-            "players": players,
-            "seed": None if game["seed"] == NO_SEED else int(game["seed"]),
-            "match": {
-                "id": None,
-                "game": int(game["match_game"]),
-                "of": int(game["match_games"]),
-                "points_before": game["match_points"][:players].tolist(),
-            },
-            "draw_piles": self.deal["draw_piles"],
-            "rows": self.deal["rows"],
-            "rounds": self.rounds(),
-            "scores": points.tolist(),
-            "winners": [seat for seat, rank in enumerate(ranks(points, rules)) if rank == 1],
-        }
-
-
-def _lay_out(
-    games: NDArray[np.void],
-    decks: NDArray[np.void],
-    deal: tuple[list[int], list[int]],
-    rng: int = 0,
-) -> dict[str, Any]:
-    """Start the game of GAME [1] from a deal as `check_deal` returns it; the deal as told.
-
-    `rng` is where the match's later games are dealt from, unless they are set by hand too.
-    """
-    game = games[0]
-    game["seed"], game["rng"] = NO_SEED, rng
-    game["piles"][: len(deal[0])], game["rows"][:, 0] = deal
-    told = _deal_of(game)
-    engine.set_up_by_hand(games, decks)
-    return told
-
-
-def _deal_of(game: np.void) -> dict[str, Any]:
-    """Draw piles and row cards of a record that is laid out but not set up."""
-    players = int(game["players"])
-    piles = game["piles"][: players * int(CARDS_DEALT[players])].reshape(players, -1)
-    return {"draw_piles": piles.tolist(), "rows": game["rows"][:, 0].tolist()}
+            return self.replay().history()
+        replay = self._begin()
+        replay.follow(self.decisions[:decisions])
+        return replay.history()
 
 
 def _drawn_seed() -> int:
@@ -622,10 +395,8 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def check_deal(
-    players: int, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]
-) -> tuple[list[int], list[int]]:
-    """All pile cards, seat by seat, and the row cards. Raises ValueError for what is no deal."""
+def check_deal(players: int, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]) -> Deal:
+    """Draw piles [P] and row cards as plain numbers. Raises ValueError for an impossible deal."""
     each = int(CARDS_DEALT[players])
     if len(draw_piles) != players:
         raise ValueError(f"draw_piles lists {len(draw_piles)} piles for {players} players")
@@ -648,4 +419,4 @@ def check_deal(
             if number in where:
                 raise ValueError(f"{place}: card {number} is already in {where[int(number)]}")
             where[int(number)] = place
-    return [int(n) for pile in draw_piles for n in pile], [int(n) for n in rows]
+    return Deal([[int(n) for n in pile] for pile in draw_piles], [int(n) for n in rows])

@@ -59,6 +59,7 @@ from numpy.typing import NDArray
 
 from oxx_env.game import cards
 from oxx_env.game.cards import COLORS, NUMBERS
+from oxx_env.game.replay import Deal, Replay
 from oxx_env.game.rules import (
     CARD_PHASE,
     CARDS_DEALT,
@@ -87,7 +88,6 @@ from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import printable, short
 from oxx_env.notation.records import (
     FULL_ROW,
-    Follower,
     Reader,
     RecordError,
     is_int,
@@ -574,23 +574,22 @@ class _Position:
         self.history = self._list([] if history is None else history, ("history",))
         if not self.history:
             return
-        follower = Follower(1, self.rules, self.players, self.decks)
         try:
-            self._follow(follower)
+            replay = self._follow()
         except RecordError as error:
             path: Path = ("history",) if error.round is None else ("history", error.round - 1)
             _fail(f"round {error.round}, {error.clause}: {error.problem}", path)
-        self._compare(View(follower.games, self.decks, self.seat))
-        self.course = follower.games
+        self._compare(replay.view(self.seat))
+        self.course = replay.games
 
-    def _follow(self, follower: Follower) -> None:
+    def _follow(self) -> Replay:
         def fail(where: str, clause: str, problem: str) -> None:
             raise RecordError(1, where, clause, problem)
 
         reader = Reader(self.players, fail)
         rounds = [
-            reader.round(told, f"round {number}")
-            for number, told in enumerate(self.history, start=1)
+            reader.round(one, f"round {number}")
+            for number, one in enumerate(self.history, start=1)
         ]
         starts = [row[0] for row in self.rows]
         for _, placements in reversed(rounds):
@@ -599,24 +598,22 @@ class _Position:
                     starts[row] = taken[0]
         if len(set(starts)) < ROWS or not all(1 <= number <= NUMBERS for number in starts):
             _fail(f"it begins with rows of {listed(starts)}, which cannot be", "history")
-        follower.deal([[NO_CARD] * self.each] * self.players, starts)
+        hidden = [[NO_CARD] * self.each] * self.players
+        replay = Replay.of_deal(self.rules, self.decks, Deal(hidden, starts))
         for number, (played, placements) in enumerate(rounds, start=1):
             where, last = f"round {number}", number == len(rounds)
-            if follower.out:
+            if replay.over:
                 fail(where, "V2c" if self.positive else "R12", "the game was over")
-            follower.reveal(played, where)
-            for placement in placements:
-                follower.put(placement, where, [])
+            reader.follow(replay, played, placements, where)
             if last and self.phase == ROW_PHASE:
                 continue
-            follower.check_placed(where)
-            follower.game["round"] += 1
-            if last and self.phase == OVER:
-                follower.game["phase"] = OVER
-                follower.game["placed"] = 0
-                follower.game["revealed"] = follower.game["revealed_by"] = 0
-            elif not follower.out:
-                follower.draw()
+            reader.check_placed(replay, where)
+            if last and self.phase == OVER and not replay.out:
+                replay.game["round"] += 1
+                replay.end()
+            else:
+                replay.step()
+        return replay
 
     def _compare(self, told: View) -> None:
         """Does the history lead to what else is told?"""

@@ -12,7 +12,7 @@ allow, naming game, round and clause of `docs/rules.md`.
 
 from __future__ import annotations
 
-import copy
+import dataclasses
 import functools
 import json
 import os
@@ -25,105 +25,34 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.game import cards
-from oxx_env.game.cards import COLORS, NUMBERS
+from oxx_env.game.cards import NUMBERS
+from oxx_env.game.replay import ALL_SEATS, Deal, FinishedGame, Replay, Rounds, Start
 from oxx_env.game.rules import (
+    CARD_PHASE,
     CARDS_DEALT,
     COLOR,
     FIRST_ROW,
-    GAME,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NO_CARD,
     NO_SEED,
-    OVER,
-    POSITIVE,
-    ROW_PHASE,
     ROWS,
     RULE_SETS,
-    Deck,
-    Game,
+    WAITING,
+    deck_cards,
     deck_record,
-    is_seen,
-    legal_rows,
-    length_of,
-    matching_rows,
-    place,
-    put_under_pile,
-    see,
-    set_up,
-    shuffle,
-    someone_is_out,
-    start_round,
-    tick,
 )
-from oxx_env.game.table import ALL_SEATS, MAX_SEED, Start, Table, ranks, whole
-from oxx_env.game.validation import MAX_GAMES
+from oxx_env.game.table import MAX_SEED, Table, ranks, whole
+from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS
 from oxx_env.game.views import hide_piles
 from oxx_env.lib.files import open_regular, open_whole
-from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import short
 
 FORMAT = "oxx-game/1"
 FULL_ROW = 5  # cards of a row before the sixth (R7)
 MAX_LINE = 1 << 20  # bytes of one record; real ones have up to 12,000
 
-# --- the kernel, on GAME [1] and DECK [1] ---------------------------------------------------------
-
-
-@kernel
-def _legal_rows(games: Game, decks: Deck, number: int) -> int:
-    return legal_rows(games[0], decks[0], number)
-
-
-@kernel
-def _matching_rows(games: Game, decks: Deck, number: int) -> int:
-    return matching_rows(games[0], decks[0], number)
-
-
-@kernel
-def _length(games: Game, row: int) -> int:
-    return length_of(games[0]["row_sums"][row])
-
-
-@kernel
-def _place(games: Game, decks: Deck, row: int) -> None:
-    place(games[0], decks[0], row)
-
-
-@kernel
-def _put_under_pile(games: Game) -> None:
-    put_under_pile(games[0])
-
-
-@kernel
-def _see(games: Game, number: int) -> None:
-    see(games[0], number)
-
-
-@kernel
-def _set_up(games: Game, decks: Deck) -> None:
-    set_up(games[0], decks[0])
-
-
-@kernel
-def _shuffle(games: Game) -> None:
-    shuffle(games[0])
-
-
-@kernel
-def _tick(games: Game, decks: Deck) -> int:
-    return tick(games[0], decks[0])
-
-
-@kernel
-def _start_round(games: Game) -> None:
-    start_round(games[0])
-
-
-@kernel
-def _someone_is_out(games: Game) -> bool:
-    return someone_is_out(games[0])
-
+Placement = tuple[int, int, int | None, list[int]]  # seat, number, row or None, numbers taken
 
 # --- errors ---------------------------------------------------------------------------------------
 
@@ -238,7 +167,144 @@ def _no_constant(name: str) -> None:
     raise ValueError(f"{name} is no number")
 
 
-# --- making ---------------------------------------------------------------------------------------
+# --- records --------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, eq=False)
+class Record:
+    """A finished game that the rules allow.
+
+    rules, players, seed, rounds, scores, winners   as in the format
+    deck         the deck's name
+    decks        DECK [1]
+    match        `{"id", "game", "of", "points_before"}`
+    deal         draw piles and rows
+    ended_by     the clause that ended the game: `R12`, `V2c` or `V2f`
+    decisions    (seat, action) of every choice made, forced plays left out, as `Table.act` takes it
+    """
+
+    rules: str
+    deck: str
+    decks: NDArray[np.void] = field(repr=False)
+    players: int
+    seed: int | None
+    match: dict[str, Any]
+    deal: Deal = field(repr=False)
+    rounds: Rounds = field(repr=False)
+    scores: list[int]
+    winners: list[int]
+    ended_by: str
+    decisions: list[tuple[int, int]] = field(repr=False)
+
+    @classmethod
+    def of(
+        cls, game: FinishedGame, decks: NDArray[np.void], deck: str, match_id: str | None = None
+    ) -> Record:
+        """The record of a game that has been gone through by a `Replay`."""
+        end, players = game.games[0], int(game.games[0]["players"])
+        if game.deal is None:
+            raise ValueError(
+                "the first game of this match started in mid-game: it has no record, which would "
+                "tell it from its deal on; history() tells its rounds"
+            )
+        rules, points = RULE_SETS[end["rules"]], end["points"][:players].astype(np.int64)
+        return cls(
+            rules=rules,
+            deck=deck,
+            decks=decks,
+            players=players,
+            seed=None if end["seed"] == NO_SEED else int(end["seed"]),
+            match={
+                "id": match_id,
+                "game": int(end["match_game"]),
+                "of": int(end["match_games"]),
+                "points_before": end["match_points"][:players].tolist(),
+            },
+            deal=game.deal,
+            rounds=game.rounds,
+            scores=points.tolist(),
+            winners=[seat for seat, rank in enumerate(ranks(points, rules)) if rank == 1],
+            ended_by=game.ended_by,
+            decisions=game.decisions,
+        )
+
+    @classmethod
+    def from_dict(cls, data: Any, game: int = 1) -> Record:
+        """Check a record by following it through the kernel.
+
+        Raises RecordError at the first thing that is wrong; `game` is its number in the file, for
+        the message. Keys that the format does not know are ignored.
+        """
+        return _RecordReader(game).read(data)
+
+    def to_dict(self) -> dict[str, Any]:
+        """The record as plain JSON."""
+        return {
+            "format": FORMAT,
+            "rules": self.rules,
+            "deck": {"name": self.deck, "cards": deck_cards(self.decks[0])},
+            "players": self.players,
+            "seed": self.seed,
+            "match": self.match,
+            "draw_piles": self.deal.draw_piles,
+            "rows": self.deal.rows,
+            "rounds": self.rounds,
+            "scores": self.scores,
+            "winners": self.winners,
+        }
+
+    def replay(self) -> Replay:
+        """A replay that stands at the deal; `decisions` lead it to the end."""
+        match = self.match["game"], self.match["of"]
+        before = self.match["points_before"]
+        return Replay.of_deal(self.rules, self.decks, self.deal, self.deck, match, before)
+
+    def summary(self) -> dict[str, Any]:
+        """The game in short, as plain JSON."""
+        return {
+            "rules": self.rules,
+            "players": self.players,
+            "deck": self.deck,
+            "seed": self.seed,
+            "match": self.match,
+            "rounds": len(self.rounds),
+            "decisions": len(self.decisions),
+            "ended_by": self.ended_by,
+            "scores": self.scores,
+            "winners": self.winners,
+        }
+
+    def course(self) -> str:
+        """The whole game as text to read: every card with its heads as letters."""
+        return course(self.to_dict(), self.ended_by)
+
+    def check_follows(self, before: Record, game: int) -> None:
+        """Raise RecordError unless this game can come after `before` in their match (R13)."""
+        match, of = self.match, before.match["of"]
+        what = f"match {match['id']}, game {match['game']} of {match['of']}"
+        for name, now, then in (
+            ("players", self.players, before.players),
+            ("rules", self.rules, before.rules),
+            ("games", match["of"], of),
+        ):
+            if now != then:
+                raise RecordError(game, "deal", "R13", f"{what}: {name} were {then}, not {now}")
+        points = [
+            old + new
+            for old, new in zip(before.match["points_before"], before.scores, strict=True)
+        ]
+        if match["points_before"] != points:
+            problem = f"points before it {match['points_before']}, they add up to {points}"
+            raise RecordError(game, "deal", "R13", f"{what}: {problem}")
+
+
+def records_of(table: Table, match_id: str | None = None) -> list[dict[str, Any]]:
+    """The finished games of a table's match as records (`oxx-game/1`).
+
+    Raises ValueError if one of them started in mid-game: a record tells a game from its deal.
+    """
+    ended = [what[0] for kind, *what in table.replay().events if kind == "end"]
+    return [Record.of(game, table.decks, table.deck, match_id).to_dict() for game in ended]
 
 
 def play_match(table: Table, bots: Sequence[Any], rngs: Sequence[np.random.Generator]) -> None:
@@ -253,75 +319,9 @@ def play_match(table: Table, bots: Sequence[Any], rngs: Sequence[np.random.Gener
             table.act(seat, action if number is None else number)
 
 
-# --- replay ---------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class Replay:
-    """A record that the kernel has followed to its end without objection.
-
-    record     the record
-    ended_by   the clause that ended the game: `R12`, `V2c` or `V2f`
-    decisions  (seat, action) of every choice made, forced plays left out, as `Table.act` takes them
-    """
-
-    record: dict[str, Any]
-    ended_by: str
-    decisions: list[tuple[int, int]] = field(repr=False)
-
-    def summary(self) -> dict[str, Any]:
-        """The game in short, as plain JSON."""
-        record = self.record
-        return {
-            "rules": record["rules"],
-            "players": record["players"],
-            "deck": record["deck"]["name"],
-            "seed": record["seed"],
-            "match": record["match"],
-            "rounds": len(record["rounds"]),
-            "decisions": len(self.decisions),
-            "ended_by": self.ended_by,
-            "scores": record["scores"],
-            "winners": record["winners"],
-        }
-
-    def course(self) -> str:
-        """The whole game as text to read: every card with its heads as letters."""
-        return course(self.record, self.ended_by)
-
-
-def replay(record: dict[str, Any], game: int = 1) -> Replay:
-    """Follow a record through the kernel. Raises RecordError at the first thing that is wrong.
-
-    `game` is its number in the file, for the message. Keys that the format does not know are
-    ignored.
-    """
-    check = _Check(game)
-    told = _Told(record, check)
-    follower = Follower(game, told.rules, told.players, told.decks)
-    follower.deal(told.draw_piles, told.rows)
-    decisions: list[tuple[int, int]] = []
-    for number, (played, placements) in enumerate(told.rounds, start=1):
-        where = f"round {number}"
-        if follower.over:
-            check.fail(where, follower.ended_by, f"the game was over after round {number - 1}")
-        follower.play(played, where, decisions)
-        for placement in placements:
-            follower.put(placement, where, decisions)
-        follower.end_round(where)
-    rounds = len(told.rounds)
-    if not follower.over:
-        clause = "V2c" if follower.positive else "R12"
-        check.fail(f"round {rounds + 1}", clause, "is missing: all still have cards to play")
-    clause = "V2d" if follower.positive else "R12"
-    points = follower.game["points"][: told.players].astype(np.int64)
-    scores = points.tolist()
-    if told.scores != scores:
-        check.fail("end", clause, f"scores {short(told.scores)}; the points are {scores}")
-    winners = [seat for seat, rank in enumerate(ranks(points, told.rules)) if rank == 1]
-    if told.winners != winners:
-        check.fail("end", clause, f"winners {short(told.winners)}; the best points have {winners}")
-    return Replay(record, follower.ended_by, decisions)
+def replay(record: dict[str, Any], game: int = 1) -> Record:
+    """Check a record: `Record.from_dict`."""
+    return Record.from_dict(record, game)
 
 
 def start_at(record: dict[str, Any], rounds: int) -> Start:
@@ -331,234 +331,48 @@ def start_at(record: dict[str, Any], rounds: int) -> Start:
     cards that were put under a pile (`positive`). 0 rounds: the deal. Raises RecordError for a bad
     record, ValueError for a number of rounds after which its game does not go on.
     """
-    replay(record)
-    told = record["rounds"]
-    if not is_int(rounds) or not 0 <= rounds < len(told):
+    checked = Record.from_dict(record)
+    if not is_int(rounds) or not 0 <= rounds < len(checked.rounds):
         raise ValueError(
-            f"round {short(rounds)}: should be 0 (the deal) to {len(told) - 1}, the rounds of the "
-            "record that are finished at the start"
+            f"round {short(rounds)}: should be 0 (the deal) to {len(checked.rounds) - 1}, the "
+            "rounds of the record that are finished at the start"
         )
-    decks = kernel_deck(tuple(map(tuple, record["deck"]["cards"])))
-    follower = Follower(1, record["rules"], record["players"], decks)
-    follower.deal(record["draw_piles"], record["rows"])
-    for number, one in enumerate(told[:rounds], start=1):
-        follower.play(one["cards"], f"round {number}", [])
-        for placement in one["placements"]:
-            follower.put(placement, f"round {number}", [])
-        follower.end_round(f"round {number}")
-    games, match = follower.games, record["match"]
-    game = games[0]
-    game["match_game"], game["match_games"] = match["game"], match["of"]
-    game["match_points"][: record["players"]] = match["points_before"]
-    hide_piles(games)
-    return Start(games, decks, ALL_SEATS, record["deck"]["name"], copy.deepcopy(told[:rounds]))
+    at = checked.replay()
+    for _ in at.steps(checked.decisions):
+        if at.game["round"] == rounds and at.game["phase"] == CARD_PHASE:
+            break
+    hide_piles(at.games)
+    return Start(at.games, at.decks, ALL_SEATS, at.deck, at.history())
 
 
-class Matches:
-    """Do the games of a match fit together (R13)? Fed with the replayed records of one file."""
-
-    def __init__(self) -> None:
-        self._last: dict[str, dict[str, Any]] = {}  # of each match that goes on, its last game
-        self._over: dict[str, Any] | None = None  # the last game that ended a match
-
-    def follow(self, record: dict[str, Any], game: int) -> None:
-        """Compare a game with the one before it in its match, where the file holds that."""
-        match = record["match"]
-        if match["id"] is None:
-            return
-        before = self._last.pop(match["id"], None)
-        if before is None and self._over and self._over["match"]["id"] == match["id"]:
-            before = self._over
-        if match["game"] < match["of"]:
-            self._last[match["id"]] = record
-        else:
-            self._over = record
-        if before is None or match["game"] != before["match"]["game"] + 1:
-            return
-        what = f"match {match['id']}, game {match['game']} of {match['of']}"
-        for told, now, then in (
-            ("players", record["players"], before["players"]),
-            ("rules", record["rules"], before["rules"]),
-            ("games", match["of"], before["match"]["of"]),
-        ):
-            if now != then:
-                raise RecordError(game, "deal", "R13", f"{what}: {told} were {then}, not {now}")
-        points = [
-            old + new
-            for old, new in zip(before["match"]["points_before"], before["scores"], strict=True)
-        ]
-        if match["points_before"] != points:
-            told = f"points before it {match['points_before']}, they add up to {points}"
-            raise RecordError(game, "deal", "R13", f"{what}: {told}")
-
-
-def replay_file(path: str | os.PathLike[str]) -> Iterator[Replay | RecordError]:
-    """Replay every record of a file in order; a broken one comes as its error.
+def replay_file(path: str | os.PathLike[str]) -> Iterator[Record | RecordError]:
+    """Replay every record of a file in order; a broken one comes as its error. The games of a match
+    must fit together (R13), where the file holds one after the other.
 
     Raises RecordFileError where the file holds no record, OSError for no file.
     """
-    matches = Matches()
-    for game, record in enumerate(read_records(path), start=1):
+    last: dict[str, Record] = {}  # of each match that goes on
+    over: Record | None = None  # the last game that ended a match
+    for game, data in enumerate(read_records(path), start=1):
         try:
-            result = replay(record, game)
-            matches.follow(record, game)
+            record = Record.from_dict(data, game)
+            match = record.match
+            before = last.pop(match["id"], None)
+            if before is None and over and over.match["id"] == match["id"]:
+                before = over
+            if match["game"] < match["of"]:
+                last[match["id"]] = record
+            else:
+                over = record
+            if match["id"] is not None and before and match["game"] == before.match["game"] + 1:
+                record.check_follows(before, game)
         except RecordError as error:
             yield error
         else:
-            yield result
+            yield record
 
 
-# --- following a game through the kernel ----------------------------------------------------------
-
-
-class Follower:
-    """Follows a game told card by card through the kernel, and fails where the rules say no."""
-
-    def __init__(self, game: int, rules: str, players: int, decks: NDArray[np.void]) -> None:
-        self.games = np.zeros(1, GAME)  # GAME [1]
-        self.decks = decks  # DECK [1]
-        self.players = players
-        self.positive = "positive" in rules
-        self.ended_by = ""
-        self._check = _Check(game)
-        record = self.game
-        record["players"], record["rules"] = players, RULE_SETS.index(rules)
-        record["seed"] = NO_SEED
-        record["match_games"] = record["match_game"] = 1
-
-    @property
-    def game(self) -> np.void:
-        return self.games[0]
-
-    @property
-    def over(self) -> bool:
-        return bool(self.game["phase"] == OVER)
-
-    def deal(self, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]) -> None:
-        """R2, R3: the cards, already checked, are laid out and the hands drawn."""
-        laid = [number for pile in draw_piles for number in pile]
-        self.game["piles"][: len(laid)] = laid
-        self.game["rows"][:, 0] = rows
-        _set_up(self.games, self.decks)
-
-    @property
-    def out(self) -> bool:
-        """Has a seat neither hand nor draw pile left (R12, V2c)?"""
-        return bool(_someone_is_out(self.games))
-
-    def hand(self, seat: int) -> list[int]:
-        size = int(self.game["hand_sizes"][seat])
-        return [int(number) for number in self.game["hands"][seat, :size]]
-
-    def play(self, played: Sequence[int], where: str, decisions: list[tuple[int, int]]) -> None:
-        """R4: each seat plays a card of its hand, and all are revealed."""
-        for seat, number in enumerate(played):
-            hand = self.hand(seat)
-            if number not in hand:
-                problem = f"seat {seat} plays {short(number)}, its hand is {listed(hand)}"
-                self._check.fail(where, "R4", problem)
-            if len(hand) > 1:
-                decisions.append((seat, hand.index(number)))
-            self.game["picks"][seat] = number
-        _tick(self.games, self.decks)
-
-    def put(
-        self, placement: tuple[int, int, int | None, list[int]], where: str, decisions: list[Any]
-    ) -> None:
-        """R5-R10, V1, V2b: the next card is placed, or goes under its owner's pile."""
-        fail = self._check.fail
-        seat, number, row, taken = placement
-        game = self.game
-        placed = int(game["placed"])
-        if placed == self.players:
-            fail(where, "R5", f"card {short(number)} is placed after all revealed cards")
-        due, owner = int(game["revealed"][placed]), int(game["revealed_by"][placed])
-        if (seat, number) != (owner, due):
-            problem = f"card {short(number)} of seat {short(seat)} is placed"
-            fail(where, "R5", f"{problem}; it is the turn of card {due} of seat {owner}")
-        legal = _set(_legal_rows(self.games, self.decks, number))
-        if not legal:
-            if row is not None:
-                fail(
-                    where,
-                    "V2b",
-                    f"card {number} fits no row and goes under the pile, not to row {short(row)}",
-                )
-            if taken:
-                fail(where, "V2b", f"card {number} goes under the pile and takes nothing")
-            _put_under_pile(self.games)
-            return
-        fits = bool(_matching_rows(self.games, self.decks, number))
-        if row not in legal:
-            to = "under the pile" if row is None else f"to row {short(row)}"
-            clause = ("V2b" if row is None and self.positive else "R6") if fits else "R9"
-            fail(where, clause, f"card {number} goes {to}; it may go to {_rows(legal)}")
-        assert row is not None
-        if len(legal) > 1:
-            decisions.append((seat, FIRST_ROW + row))
-        count = int(game["taken_count"])
-        sixth = _length(self.games, row) == FULL_ROW and not game["rules"] & COLOR
-        _place(self.games, self.decks, row)
-        takes = [int(n) for n in game["taken"][count : int(game["taken_count"])]]
-        if taken != takes:
-            if not fits:
-                clause = "R9"
-            elif game["rules"] & COLOR:
-                clause = "R8" if takes else "V1/R8"
-            else:
-                clause = "R7" if sixth else "R8" if takes else "R7/R8"
-            does = f"takes {listed(takes)}" if takes else "takes nothing"
-            problem = f"card {number} on row {row} {does}, not {listed(taken) or 'nothing'}"
-            fail(where, clause, problem)
-
-    def reveal(self, played: Sequence[int], where: str) -> None:
-        """R4 for one who did not see the hands: a card comes out of what is not known of them."""
-        game = self.game
-        for seat, number in enumerate(played):
-            if not 1 <= number <= NUMBERS:
-                self._check.fail(where, "R4", f"there is no card {short(number)}")
-            hand = self.hand(seat)
-            known = number in hand
-            if not known and (is_seen(game, number) or NO_CARD not in hand):
-                self._check.fail(where, "R4", f"seat {seat} cannot have card {number} in hand")
-            hand.remove(number if known else NO_CARD)
-            game["hands"][seat] = NO_CARD
-            game["hands"][seat, : len(hand)] = hand
-            game["hand_sizes"][seat] = len(hand)
-            game["picks"][seat] = NO_CARD
-            _see(self.games, number)
-        order = sorted(range(self.players), key=lambda seat: played[seat])
-        game["revealed"][: self.players] = [played[seat] for seat in order]
-        game["revealed_by"][: self.players] = order
-        game["phase"] = ROW_PHASE
-
-    def draw(self) -> None:
-        """R11, V2e after a round of a game that goes on, whatever the hidden cards are."""
-        _start_round(self.games)
-
-    def check_placed(self, where: str) -> None:
-        """R5: are all revealed cards placed?"""
-        placed = int(self.game["placed"])
-        if placed < self.players:
-            left = [int(number) for number in self.game["revealed"][placed : self.players]]
-            self._check.fail(where, "R5", f"{listed(left)} revealed and not placed")
-
-    def end_round(self, where: str) -> None:
-        """R11, R12, V2c, V2e, V2f: all cards are placed; the game ends or goes on."""
-        self.check_placed(where)
-        _tick(self.games, self.decks)
-        if self.over:
-            self.ended_by = ("V2c" if self.out else "V2f") if self.positive else "R12"
-
-
-class _Check:
-    """Raises the errors of one game."""
-
-    def __init__(self, game: int) -> None:
-        self.game = game
-
-    def fail(self, where: str, clause: str, problem: str) -> None:
-        raise RecordError(self.game, where, clause, problem)
+# --- checking -------------------------------------------------------------------------------------
 
 
 @functools.lru_cache(maxsize=64)
@@ -570,52 +384,58 @@ def kernel_deck(heads: tuple[tuple[int, ...], ...]) -> NDArray[np.void]:
 
 
 class Reader:
-    """Reads values of the format's types; `fail(where, clause, problem)` must raise."""
+    """Reads parts of a record and compares them with what the rules allow.
+
+    fail  called with where (`round 3`), clause and problem; it must raise
+    """
 
     def __init__(self, players: int, fail: Callable[[str, str, str], None]) -> None:
         self.players = players
         self.fail = fail
 
-    def round(
-        self, told: Any, where: str
-    ) -> tuple[list[int], list[tuple[int, int, int | None, list[int]]]]:
-        told = self._dict(told, where, "the round")
-        for key in ("cards", "placements"):
-            if key not in told:
-                self.fail(where, "format", f"no {key!r}")
-        played = self._ints(told["cards"], where, "cards")
+    # --- types ---
+
+    def round(self, data: Any, where: str) -> tuple[list[int], list[Placement]]:
+        """The cards and placements of a round."""
+        data = self.as_dict(data, where, "the round", ("cards", "placements"))
+        played = self.as_ints(data["cards"], where, "cards")
         if len(played) != self.players:
             self.fail(where, "R4", f"{len(played)} cards of {self.players} players")
         return played, [
             self._placement(placement, where)
-            for placement in self._list(told["placements"], where, "placements")
+            for placement in self.as_list(data["placements"], where, "placements")
         ]
 
-    def _placement(self, told: Any, where: str) -> tuple[int, int, int | None, list[int]]:
-        if not isinstance(told, list) or len(told) != 4:
-            problem = f"placement {short(told)}; should be [seat, number, row or null, [taken]]"
+    def _placement(self, data: Any, where: str) -> Placement:
+        if not isinstance(data, list) or len(data) != 4:
+            problem = f"placement {short(data)}; should be [seat, number, row or null, [taken]]"
             self.fail(where, "format", problem)
-        seat, number, row, taken = told
-        self._ints([seat, number] if row is None else [seat, number, row], where, "placement")
-        return seat, number, row, self._ints(taken, where, "cards taken")
+        seat, number, row, taken = data
+        self.as_ints([seat, number] if row is None else [seat, number, row], where, "placement")
+        return seat, number, row, self.as_ints(taken, where, "cards taken")
 
-    def _dict(self, value: Any, where: str, what: str) -> dict[str, Any]:
+    def as_dict(
+        self, value: Any, where: str, what: str, keys: Sequence[str] = ()
+    ) -> dict[str, Any]:
         if not isinstance(value, dict):
             self.fail(where, "format", f"{what} is {short(value)}; should be an object")
+        for key in keys:
+            if key not in value:
+                self.fail(where, "format", f"{what} has no {key!r}")
         return value
 
-    def _list(self, value: Any, where: str, what: str) -> list[Any]:
+    def as_list(self, value: Any, where: str, what: str) -> list[Any]:
         if not isinstance(value, list):
             self.fail(where, "format", f"{what}: {short(value)}; should be a list")
         return value
 
-    def _ints(self, value: Any, where: str, what: str) -> list[int]:
-        for entry in self._list(value, where, what):
+    def as_ints(self, value: Any, where: str, what: str) -> list[int]:
+        for entry in self.as_list(value, where, what):
             if not is_int(entry):
                 self.fail(where, "format", f"{what}: {short(entry)}; should be an integer")
         return value
 
-    def _int(self, value: Any, where: str, clause: str, what: str, low: int, high: int) -> int:
+    def as_int(self, value: Any, where: str, clause: str, what: str, low: int, high: int) -> int:
         if not is_int(value):
             self.fail(where, "format", f"{what}: {short(value)}; should be an integer")
         if not low <= value <= high:
@@ -623,112 +443,192 @@ class Reader:
             self.fail(where, clause, problem)
         return int(value)
 
+    # --- the rules ---
 
-class _Told(Reader):
-    """What a record tells, with every type and range checked before anything is followed."""
+    def follow(
+        self, replay: Replay, played: Sequence[int], placements: Sequence[Placement], where: str
+    ) -> None:
+        """R4-R10: go through the cards of a round and its placements so far."""
+        for seat, number in enumerate(played):
+            if not 1 <= number <= NUMBERS or not replay.can_play(seat, number):
+                hand = replay.hand(seat)
+                problem = f"seat {seat} plays {short(number)}, its hand is {listed(hand)}"
+                if NO_CARD in hand:
+                    problem = f"seat {seat} cannot have card {short(number)} in hand"
+                self.fail(where, "R4", problem)
+        replay.play(played)
+        for placement in placements:
+            self._follow_placement(replay, placement, where)
 
-    def __init__(self, record: Any, check: _Check) -> None:
-        super().__init__(0, check.fail)
-        record = self._dict(record, "record", "the record")
-        if record.get("format") != FORMAT:
-            check.fail("record", "format", f'no "format": "{FORMAT}"')
+    def _follow_placement(self, replay: Replay, placement: Placement, where: str) -> None:
+        """R5-R10, V1, V2b: the next card is placed, or goes under its owner's pile."""
+        seat, number, row, taken = placement
+        if replay.due is None:
+            self.fail(where, "R5", f"card {short(number)} is placed after all revealed cards")
+            return
+        if (seat, number) != replay.due:
+            owner, due = replay.due
+            problem = f"card {short(number)} of seat {short(seat)} is placed"
+            self.fail(where, "R5", f"{problem}; it is the turn of card {due} of seat {owner}")
+        legal, fits = replay.legal_rows, replay.fits
+        if not legal and row is not None:
+            problem = f"fits no row and goes under the pile, not to row {short(row)}"
+            self.fail(where, "V2b", f"card {number} {problem}")
+        if not legal and taken:
+            self.fail(where, "V2b", f"card {number} goes under the pile and takes nothing")
+        if legal and row not in legal:
+            to = "under the pile" if row is None else f"to row {short(row)}"
+            clause = ("V2b" if row is None and replay.positive else "R6") if fits else "R9"
+            problem = f"may go to row{'s' if len(legal) > 1 else ''} {listed(legal)}"
+            self.fail(where, clause, f"card {number} goes {to}; it {problem}")
+        sixth = row is not None and replay.game["row_sizes"][row] == FULL_ROW
+        if replay.step() == WAITING:
+            replay.decide(seat, FIRST_ROW + int(row or 0))
+        takes = replay.events[-1][1][3]
+        if taken != takes:
+            if not fits:
+                clause = "R9"
+            elif replay.game["rules"] & COLOR:
+                clause = "R8" if takes else "V1/R8"
+            else:
+                clause = "R7" if sixth else "R8" if takes else "R7/R8"
+            does = f"takes {listed(takes)}" if takes else "takes nothing"
+            problem = f"card {number} on row {row} {does}, not {listed(taken) or 'nothing'}"
+            self.fail(where, clause, problem)
+
+    def check_placed(self, replay: Replay, where: str) -> None:
+        """R5: are all revealed cards placed?"""
+        if replay.due is not None:
+            left = replay.game["revealed"][int(replay.game["placed"]) : self.players]
+            self.fail(where, "R5", f"{listed(map(int, left))} revealed and not placed")
+
+
+class _RecordReader(Reader):
+    """Reads one record: first every type and range, then what the rules say."""
+
+    def __init__(self, game: int) -> None:
+        super().__init__(0, self._fail)
+        self._game = game
+
+    def _fail(self, where: str, clause: str, problem: str) -> None:
+        raise RecordError(self._game, where, clause, problem)
+
+    def read(self, data: Any) -> Record:
         keys = ("rules", "deck", "players", "seed", "match", "draw_piles", "rows", "rounds")
-        for key in (*keys, "scores", "winners"):
-            if key not in record:
-                check.fail("record", "format", f"no {key!r}")
-        self.rules = record["rules"]
-        if not isinstance(self.rules, str) or self.rules not in RULE_SETS:
+        data = self.as_dict(data, "record", "the record")
+        if data.get("format") != FORMAT:
+            self.fail("record", "format", f'no "format": "{FORMAT}"')
+        self.as_dict(data, "record", "the record", (*keys, "scores", "winners"))
+        rules = data["rules"]
+        if not isinstance(rules, str) or rules not in RULE_SETS:
             known = ", ".join(RULE_SETS)
-            check.fail("deal", "format", f"rules {short(self.rules)}; should be one of {known}")
-        self.players = self._int(
-            record["players"], "deal", "R2", "players", MIN_PLAYERS, MAX_PLAYERS
-        )
-        self.decks = self._deck(record["deck"])
-        self._deal(record["draw_piles"], record["rows"])
-        self._seed(record["seed"])
-        self._match(record["match"])
-        self.rounds = [
-            self.round(told, f"round {number}")
-            for number, told in enumerate(self._list(record["rounds"], "record", "rounds"), start=1)
+            self.fail("deal", "format", f"rules {short(rules)}; should be one of {known}")
+        players = self.as_int(data["players"], "deal", "R2", "players", MIN_PLAYERS, MAX_PLAYERS)
+        self.players = players
+        deck, decks = self._read_deck(data["deck"])
+        deal = self._read_deal(data["draw_piles"], data["rows"])
+        seed = self._read_seed(data["seed"], deal)
+        match = self._read_match(data["match"])
+        rounds = [
+            self.round(one, f"round {number}")
+            for number, one in enumerate(self.as_list(data["rounds"], "record", "rounds"), start=1)
         ]
-        self.scores = self._ints(record["scores"], "end", "scores")
-        self.winners = self._ints(record["winners"], "end", "winners")
+        scores = self.as_ints(data["scores"], "end", "scores")
+        winners = self.as_ints(data["winners"], "end", "winners")
+        replay = Replay.of_deal(rules, decks, deal, deck)
+        record = self._go_through(replay, rounds)
+        if scores != record.scores:
+            clause = "V2d" if replay.positive else "R12"
+            problem = f"scores {short(scores)}; the points are {record.scores}"
+            self.fail("end", clause, problem)
+        if winners != record.winners:
+            clause = "V2d" if replay.positive else "R12"
+            problem = f"winners {short(winners)}; the best points have {record.winners}"
+            self.fail("end", clause, problem)
+        return dataclasses.replace(record, seed=seed, match=match)
 
-    def _deck(self, deck: Any) -> NDArray[np.void]:
-        deck = self._dict(deck, "deal", "deck")
-        if not isinstance(deck.get("name"), str):
-            self.fail("deal", "format", f"deck name {short(deck.get('name'))}; should be a text")
-        told = self._list(deck.get("cards"), "deal", "deck cards")
-        if len(told) != NUMBERS:
-            self.fail("deal", "R1", f"the deck has {len(told)} cards; should be {NUMBERS}")
-        for number, card in enumerate(told, start=1):
-            heads = self._ints(card, "deal", f"deck card {number}")
-            if len(heads) != len(COLORS) or not all(0 <= n <= cards.MAX_HEADS for n in heads):
-                problem = f"deck card {number} is {short(card)}; should be six head counts"
-                self.fail("deal", "R1", f"{problem} of 0 to {cards.MAX_HEADS}")
+    def _go_through(
+        self, replay: Replay, rounds: Sequence[tuple[list[int], list[Placement]]]
+    ) -> Record:
+        """Follow the rounds to the end of the game."""
+        for number, (played, placements) in enumerate(rounds, start=1):
+            where = f"round {number}"
+            if replay.over:
+                clause = replay.events[-1][1].ended_by
+                self.fail(where, clause, f"the game was over after round {number - 1}")
+            self.follow(replay, played, placements, where)
+            self.check_placed(replay, where)
+            replay.step()
+        if not replay.over:
+            clause = "V2c" if replay.positive else "R12"
+            where = f"round {len(rounds) + 1}"
+            self.fail(where, clause, "is missing: all still have cards to play")
+        return Record.of(replay.events[-1][1], replay.decks, replay.deck)
+
+    def _read_deck(self, deck: Any) -> tuple[str, NDArray[np.void]]:
+        deck = self.as_dict(deck, "deal", "deck")
+        name = deck.get("name")
+        if not isinstance(name, str):
+            self.fail("deal", "format", f"deck name {short(name)}; should be a text")
+        given = self.as_list(deck.get("cards"), "deal", "deck cards")
+        for number, card in enumerate(given, start=1):
+            self.as_ints(card, "deal", f"deck card {number}")
         try:
-            return kernel_deck(tuple(map(tuple, told)))
-        except cards.DeckError as error:
-            self.fail("deal", "R1", str(error))
+            return str(name), kernel_deck(tuple(map(tuple, given)))
+        except (cards.DeckError, OverflowError, ValueError) as error:
+            self.fail("deal", "R1", f"the deck's cards should be 110 of six head counts: {error}")
             raise AssertionError from error
 
-    def _deal(self, draw_piles: Any, rows: Any) -> None:
-        self.draw_piles = [
-            self._ints(pile, "deal", f"draw pile {seat}")
-            for seat, pile in enumerate(self._list(draw_piles, "deal", "draw_piles"))
+    def _read_deal(self, draw_piles: Any, rows: Any) -> Deal:
+        draw_piles = [
+            self.as_ints(pile, "deal", f"draw pile {seat}")
+            for seat, pile in enumerate(self.as_list(draw_piles, "deal", "draw_piles"))
         ]
-        self.rows = self._ints(rows, "deal", "rows")
+        rows = self.as_ints(rows, "deal", "rows")
         each = int(CARDS_DEALT[self.players])
-        if [len(pile) for pile in self.draw_piles] != [each] * self.players:
-            sizes = listed([len(pile) for pile in self.draw_piles])
+        if [len(pile) for pile in draw_piles] != [each] * self.players:
+            sizes = listed([len(pile) for pile in draw_piles])
             problem = f"draw piles of {sizes} cards; should be {self.players} of {each}"
             self.fail("deal", "R2", problem)
-        if len(self.rows) != ROWS:
-            self.fail("deal", "R3", f"{len(self.rows)} cards start the rows; should be {ROWS}")
+        if len(rows) != ROWS:
+            self.fail("deal", "R3", f"{len(rows)} cards start the rows; should be {ROWS}")
         seen: set[int] = set()
-        for number in [n for pile in [*self.draw_piles, self.rows] for n in pile]:
+        for number in [n for pile in [*draw_piles, rows] for n in pile]:
             if not 1 <= number <= NUMBERS:
-                self.fail(
-                    "deal", "R1", f"there is no card {short(number)}; cards are 1 to {NUMBERS}"
-                )
+                problem = f"there is no card {short(number)}; cards are 1 to {NUMBERS}"
+                self.fail("deal", "R1", problem)
             if number in seen:
                 self.fail("deal", "R1", f"card {number} is dealt twice")
             seen.add(number)
+        return Deal(draw_piles, rows)
 
-    def _seed(self, seed: Any) -> None:
+    def _read_seed(self, seed: Any, deal: Deal) -> int | None:
         if seed is None:
-            return
-        seed = self._int(seed, "deal", "seed", "seed", 0, MAX_SEED)
-        if deal_of(seed, self.players) != (self.draw_piles, self.rows):
-            self.fail(
-                "deal", "seed", f"seed {seed} does not give this deal to {self.players} players"
-            )
+            return None
+        seed = self.as_int(seed, "deal", "seed", "seed", 0, MAX_SEED)
+        if Deal.by_seed(seed, self.players) != deal:
+            problem = f"seed {seed} does not give this deal to {self.players} players"
+            self.fail("deal", "seed", problem)
+        return int(seed)
 
-    def _match(self, match: Any) -> None:
-        match = self._dict(match, "deal", "match")
-        for key in ("id", "game", "of", "points_before"):
-            if key not in match:
-                self.fail("deal", "format", f"match has no {key!r}")
+    def _read_match(self, match: Any) -> dict[str, Any]:
+        keys = ("id", "game", "of", "points_before")
+        match = self.as_dict(match, "deal", "match", keys)
         if match["id"] is not None and not isinstance(match["id"], str):
             problem = f"match id {short(match['id'])}; should be a text or null"
             self.fail("deal", "format", problem)
-        of = self._int(match["of"], "deal", "R13", "games of the match", 1, MAX_GAMES)
-        game = self._int(match["game"], "deal", "R13", "game of the match", 1, of)
-        points = self._ints(match["points_before"], "deal", "match points_before")
+        of = self.as_int(match["of"], "deal", "R13", "games of the match", 1, MAX_GAMES)
+        game = self.as_int(match["game"], "deal", "R13", "game of the match", 1, of)
+        points = self.as_ints(match["points_before"], "deal", "match points_before")
         if len(points) != self.players:
             problem = f"points before the game for {len(points)} of {self.players} seats"
             self.fail("deal", "R13", problem)
+        if any(abs(before) > MOST_MATCH_POINTS for before in points):
+            problem = f"points {short(points)} before the game are beyond {MOST_MATCH_POINTS:,}"
+            self.fail("deal", "R13", problem)
         if game == 1 and any(points):
             self.fail("deal", "R13", f"points {short(points)} before the first game; should be 0")
-
-
-def deal_of(seed: int, players: int) -> tuple[list[list[int]], list[int]]:
-    """The draw piles [P], first drawn first, and the five row cards that a seed gives (R2, R3)."""
-    games = np.zeros(1, GAME)
-    games["seed"], games["players"] = seed, players
-    _shuffle(games)
-    laid = games["piles"][0, : players * int(CARDS_DEALT[players])]
-    return laid.reshape(players, -1).tolist(), games["rows"][0, :, 0].tolist()
+        return {key: match[key] for key in keys}
 
 
 # --- the course as text ---------------------------------------------------------------------------
@@ -786,20 +686,9 @@ def _points(points: int) -> str:
     return f"{points} point{'' if abs(points) == 1 else 's'}"
 
 
-def _set(rows: int) -> list[int]:
-    return [row for row in range(ROWS) if int(rows) >> row & 1]
-
-
-def _rows(rows: list[int]) -> str:
-    return f"row{'s' if len(rows) > 1 else ''} {listed(rows)}"
-
-
 def listed(numbers: Iterable[int]) -> str:
     return " ".join(short(number) for number in numbers)
 
 
 def is_int(value: Any) -> bool:
     return isinstance(value, int) and not isinstance(value, bool)
-
-
-assert NO_CARD == 0 and POSITIVE == 2  # zeroed records are blank

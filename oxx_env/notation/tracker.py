@@ -17,6 +17,7 @@ from __future__ import annotations
 import json
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -25,22 +26,21 @@ from numpy.typing import NDArray
 from oxx_env.game import cards
 from oxx_env.game.cards import NUMBERS
 from oxx_env.game.engine import check_players, rule_flags
+from oxx_env.game.replay import Deal, Replay
 from oxx_env.game.rules import (
     CARDS_DEALT,
+    FIRST_ROW,
     NO_CARD,
-    OVER,
     ROWS,
+    WAITING,
     deck_cards,
     deck_record,
     is_seen,
-    legal_rows,
-    matching_rows,
-    overflows,
 )
 from oxx_env.game.views import View
 from oxx_env.lib.files import open_whole, read_json
 from oxx_env.lib.texts import short
-from oxx_env.notation.records import Follower, is_int
+from oxx_env.notation.records import Record, is_int
 
 FORMAT = "oxx-track/1"
 KINDS = ("rows", "hand", "cards", "row", "over")
@@ -86,7 +86,7 @@ class Tracker:
         self.deck = cards.deck_name(deck)
         self.decks: NDArray[np.void] = deck_record(cards.load_deck(deck))  # DECK [1]
         self.entries: list[tuple[str, Any]] = []  # (kind, value) as entered, in order
-        self._start()
+        self._expects = "rows"
 
     # --- what is known ---
 
@@ -99,31 +99,30 @@ class Tracker:
     def due(self) -> tuple[int, int]:
         """Seat and number of the card that waits for its row."""
         self._expect("row")
-        placed = int(self._game["placed"])
-        return int(self._game["revealed_by"][placed]), int(self._game["revealed"][placed])
+        assert self._replay.due is not None
+        return self._replay.due
 
     @property
     def legal_rows(self) -> list[int]:
         """The rows that the card that is due may go to."""
-        return self._legal(self.due[1])
+        self._expect("row")
+        return self._replay.legal_rows
 
     @property
     def hand_size(self) -> int:
         """Cards in the own hand now."""
-        return int(self._game["hand_sizes"][self.seat])
+        return 0 if self._expects == "rows" else len(self._replay.hand(self.seat))
 
     @property
     def rounds(self) -> list[dict[str, Any]]:
         """The course so far, as the rounds of a record."""
-        rounds: list[dict[str, Any]] = json.loads(json.dumps(self._rounds))  # a copy
-        return rounds
+        return [] if self._expects == "rows" else self._replay.history()
 
     def view(self) -> View:
         """What the own seat knows. Raises TrackError before rows and hand are entered."""
         if self._expects in ("rows", "hand"):
             raise TrackError(f"the {self._expects} come first")
-        rounds = self.rounds
-        return View.of(self._follower.games, self.decks, self.seat, self.deck, lambda: rounds)
+        return self._replay.view(self.seat)
 
     def record(self) -> dict[str, Any]:
         """The finished game as a record (`oxx-game/1`), without seed.
@@ -133,23 +132,13 @@ class Tracker:
         """
         if self._expects != "over":
             raise TrackError("the game is not over")
-        played = [[r["cards"][seat] for r in self._rounds] for seat in range(self.players)]
         if "positive" in self.rules:
             raise TrackError("cards left over in hands and draw piles are not known")
-        scores = self.view().scores
-        return {
-            "format": "oxx-game/1",
-            "rules": self.rules,
-            "deck": {"name": self.deck, "cards": deck_cards(self.decks[0])},
-            "players": self.players,
-            "seed": None,
-            "match": {"id": None, "game": 1, "of": 1, "points_before": [0] * self.players},
-            "draw_piles": played,
-            "rows": list(self.entries[0][1]),
-            "rounds": self.rounds,
-            "scores": scores,
-            "winners": [seat for seat, points in enumerate(scores) if points == min(scores)],
-        }
+        rounds = self.rounds
+        played = [[r["cards"][seat] for r in rounds] for seat in range(self.players)]
+        deal = Deal(played, list(self.entries[0][1]))
+        game = replace(self._replay.events[-1][1], deal=deal, rounds=rounds)
+        return Record.of(game, self.decks, self.deck).to_dict()
 
     # --- entering ---
 
@@ -234,32 +223,17 @@ class Tracker:
 
     # --- how it works ---
 
-    def _start(self) -> None:
-        self._follower = Follower(1, self.rules, self.players, self.decks)
-        self._rounds: list[dict[str, Any]] = []
-        self._expects = "rows"
-
-    @property
-    def _game(self) -> np.void:
-        return self._follower.game
-
     def _again(self) -> None:
         """Go through the entries from the start."""
         entries, self.entries = self.entries, []
-        self._start()
+        self._expects = "rows"
         for kind, value in entries:
             self._enter(kind, value)
 
     def _enter(self, kind: str, value: Any) -> None:
         if kind not in KINDS:
             raise TrackError(f"unknown kind of entry {short(kind)}: {', '.join(KINDS)}")
-        try:
-            getattr(self, f"_take_{kind}")(value)
-        except TrackError:
-            raise
-        except ValueError as error:  # the follower's objection, after it began
-            self._again()
-            raise TrackError(str(error)) from error
+        getattr(self, f"_take_{kind}")(value)
         self.entries.append((kind, value))
 
     def _expect(self, kind: str) -> None:
@@ -269,21 +243,21 @@ class Tracker:
     def _take_rows(self, numbers: Any) -> None:
         self._expect("rows")
         self._check(numbers, ROWS, "row cards")
-        each = int(CARDS_DEALT[self.players])
-        self._follower.deal([[NO_CARD] * each] * self.players, numbers)
+        hidden = [[NO_CARD] * int(CARDS_DEALT[self.players])] * self.players
+        self._replay = Replay.of_deal(self.rules, self.decks, Deal(hidden, numbers), self.deck)
         self._expects = "hand"
 
     def _take_hand(self, numbers: Any) -> None:
         self._expect("hand")
         self._check(numbers, self.hand_size, "cards in the own hand")
-        known = [number for number in self._follower.hand(self.seat) if number != NO_CARD]
+        known = [number for number in self._replay.hand(self.seat) if number != NO_CARD]
         for number in known:
             if number not in numbers:
                 raise TrackError(f"card {number} was under your pile and is in your hand now")
         for number in numbers:
             if number not in known:
                 self._refuse_seen(number)
-        game = self._game
+        game = self._replay.game
         game["hands"][self.seat, : len(numbers)] = sorted(numbers)
         game["picks"][self.seat] = numbers[0] if len(numbers) == 1 else NO_CARD
         self._expects = "cards"
@@ -292,20 +266,19 @@ class Tracker:
         self._expect("cards")
         self._check(numbers, self.players, "cards, one for each seat")
         for seat, number in enumerate(numbers):
-            hand = self._follower.hand(seat)
+            hand = self._replay.hand(seat)
             if seat == self.seat:
                 if number not in hand:
                     told = ", ".join(map(str, hand))
                     raise TrackError(f"card {number} is not in your hand ({told})")
-            elif number in self._follower.hand(self.seat):
+            elif number in self._replay.hand(self.seat):
                 raise TrackError(f"card {number} of seat {seat} is in your own hand")
             elif number not in hand:
                 self._refuse_seen(number)
                 if NO_CARD not in hand:
                     told = ", ".join(map(str, hand))
                     raise TrackError(f"seat {seat} holds {told}, as all have seen, not {number}")
-        self._follower.reveal(numbers, f"round {len(self._rounds) + 1}")
-        self._rounds.append({"cards": list(numbers), "placements": []})
+        self._replay.play(numbers)
         self._run_on()
 
     def _take_row(self, row: Any) -> None:
@@ -313,7 +286,7 @@ class Tracker:
         if not is_int(row) or row not in self.legal_rows:
             told = " or ".join(map(str, self.legal_rows))
             raise TrackError(f"card {self.due[1]} may go to row {told}, not to row {short(row)}")
-        self._place(row)
+        self._replay.decide(self.due[0], FIRST_ROW + row)
         self._run_on()
 
     def _take_over(self, _: Any) -> None:
@@ -321,7 +294,8 @@ class Tracker:
             raise TrackError("a game of this rule set ends when all cards have been placed (R12)")
         if self._expects not in ("cards", "hand"):
             raise TrackError(f"the game ends between two rounds; now is expected: {self._expects}")
-        self._finish()
+        self._replay.end()
+        self._expects = "over"
 
     def _check(self, numbers: Any, count: int, what: str) -> None:
         """So many different card numbers?"""
@@ -335,48 +309,17 @@ class Tracker:
                 raise TrackError(f"card {number} stands twice")
 
     def _refuse_seen(self, number: int) -> None:
-        if is_seen(self._game, number):
+        if is_seen(self._replay.game, number):
             raise TrackError(f"card {number} has been on the table before")
 
-    def _legal(self, number: int) -> list[int]:
-        rows = int(legal_rows(self._game, self.decks[0], number))
-        return [row for row in range(ROWS) if rows >> row & 1]
-
     def _run_on(self) -> None:
-        """Do all that is forced, to the next thing that somebody has to tell."""
-        game = self._game
-        while int(game["placed"]) < self.players:
-            rows = self._legal(int(game["revealed"][int(game["placed"])]))
-            if len(rows) > 1:
-                self._expects = "row"
-                return
-            self._place(rows[0] if rows else None)
-        game["round"] += 1
-        if self._follower.out:
-            self._finish()
-            return
+        """Do all that is forced, to the next thing that has to be entered."""
         had = self.hand_size
-        self._follower.draw()
-        self._expects = "cards" if had else "hand"
-
-    def _place(self, row: int | None) -> None:
-        game, deck = self._game, self.decks[0]
-        placed = int(game["placed"])
-        seat, number = int(game["revealed_by"][placed]), int(game["revealed"][placed])
-        taken: list[int] = []
-        if row is not None and (
-            overflows(game, deck, number, row) or not matching_rows(game, deck, number) >> row & 1
-        ):
-            taken = game["rows"][row, : int(game["row_sizes"][row])].tolist()
-        placement = (seat, number, row, taken)
-        self._follower.put(placement, f"round {len(self._rounds)}", [])
-        self._rounds[-1]["placements"].append(list(placement))
-
-    def _finish(self) -> None:
-        """The game is over; what is left over in hidden hands and piles is not counted here."""
-        game = self._game
-        game["phase"] = OVER
-        game["placed"] = 0
-        game["revealed"] = game["revealed_by"] = NO_CARD
-        game["picks"] = NO_CARD
-        self._expects = "over"
+        while self._replay.step() != WAITING:
+            pass
+        if self._replay.due is not None:
+            self._expects = "row"
+        elif self._replay.over:
+            self._expects = "over"
+        else:
+            self._expects = "cards" if had else "hand"

@@ -3,9 +3,9 @@ tell people."""
 
 from __future__ import annotations
 
-from typing import Any
-
+from oxx_env.game.replay import Event
 from oxx_env.game.table import Table
+from oxx_env.notation.records import Record
 
 RULES = """All choose a card in secret and reveal together. Cards are placed from the lowest number
 to the highest, each at the end of a row whose last card shares a color with it; with several such
@@ -34,30 +34,16 @@ def rules_text(rules: str) -> str:
     return RULES.format(limits=LIMITS[color], misfit=MISFIT[positive], goal=GOAL[positive])
 
 
-def events(table: Table) -> list[tuple[Any, ...]]:
-    """All that everybody saw at a table, in order.
+def events(table: Table) -> list[Event]:
+    """All that everybody saw at a table, in order: the events of `game.replay`, with the record of
+    a finished game at its end.
 
-    `("deal", game from 1, five row cards)`, `("reveal", round from 1, cards by seat)`,
-    `("place", [seat, number, row or None, numbers taken])`, `("end", record)`; the record holds
-    the draw piles, which players may see only when the match is over.
+    The record holds the draw piles, which players may see only when the match is over.
     """
-    walk = table.walk()
-    games: list[tuple[Any, Any, Any]] = [(r["rows"], r["rounds"], r) for r in walk.records]
-    if len(walk.records) < int(walk.games[0]["match_game"]):
-        games.append((walk.deal["rows"], walk.rounds(), None))
-    told: list[tuple[Any, ...]] = []
-    for number, (rows, rounds, record) in enumerate(games, start=1):
-        told.append(("deal", number, rows))
-        told += game_events(rounds)
-        if record is not None:
-            told.append(("end", record))
-    return told
-
-
-def game_events(rounds: list[dict[str, Any]]) -> list[tuple[Any, ...]]:
-    """The reveals and placements of a game's rounds, as `events` tells them."""
-    told: list[tuple[Any, ...]] = []
-    for number, played in enumerate(rounds, start=1):
-        told.append(("reveal", number, played["cards"]))
-        told += [("place", placement) for placement in played["placements"]]
-    return told
+    seen = table.replay().events
+    return [
+        (kind, Record.of(what[0], table.decks, table.deck).to_dict())
+        if kind == "end"
+        else (kind, *what)
+        for kind, *what in seen
+    ]

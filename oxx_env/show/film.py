@@ -18,6 +18,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.game.rules import deck_cards
 from oxx_env.game.views import View
 from oxx_env.notation import records
 from oxx_env.show import render
@@ -64,43 +65,34 @@ def moments(
     RecordError for a record that the rules do not allow, ValueError for a seat that is not there;
     both before the first moment is given out.
     """
-    records.replay(record, game)
-    players = record["players"]
+    checked = records.replay(record, game)
+    players = checked.players
     if not 0 <= seat < players:
         raise ValueError(f"seat {seat} is not at the table; the seats are 0 to {players - 1}")
     called = tuple(names or (f"seat {number}" for number in range(players)))
     if len(called) != players:
         raise ValueError(f"{len(called)} names for {players} players")
-    return _moments(record, seat, called, game)
+    return _moments(checked, seat, called)
 
 
-def _moments(
-    record: dict[str, Any], seat: int, names: tuple[str, ...], game: int
-) -> Iterator[Moment]:
-    deck = record["deck"]["cards"]
-    decks = records.kernel_deck(tuple(map(tuple, deck)))
-    follower = records.Follower(game, record["rules"], record["players"], decks)
-    follower.deal(record["draw_piles"], record["rows"])
-    match = record["match"]
-    follower.game["match_game"], follower.game["match_games"] = match["game"], match["of"]
-    follower.game["match_points"][: record["players"]] = match["points_before"]
+def _moments(record: records.Record, seat: int, names: tuple[str, ...]) -> Iterator[Moment]:
+    replay, deck = record.replay(), deck_cards(record.decks[0])
+    number = 0  # of the round
 
-    def moment(number: int, caption: str, seconds: float, row: int | None = None) -> Moment:
-        view = View.of(follower.games, decks, seat, record["deck"]["name"])
-        return Moment(number, caption, view, names, row, seconds)
+    def moment(caption: str, seconds: float, row: int | None = None) -> Moment:
+        return Moment(number, caption, replay.view(seat), names, row, seconds)
 
-    yield moment(0, "the cards are dealt", REVEALED)
-    for number, told in enumerate(record["rounds"], start=1):
-        where = f"round {number}"
-        follower.play(told["cards"], where, [])
-        yield moment(number, f"{where}: all reveal their cards", REVEALED)
-        for index, placement in enumerate(told["placements"], start=1):
-            follower.put(placement, where, [])
-            if index == len(told["placements"]):
-                follower.end_round(where)
-            seconds = TAKEN if placement[3] else PLACED
-            yield moment(number, _told(placement, names, deck), seconds, placement[2])
-    yield moment(len(record["rounds"]), render.situation(moment(0, "", 0).view, names), OVER)
+    for kind, *what in replay.steps(record.decisions):
+        if kind == "deal":
+            yield moment("the cards are dealt", REVEALED)
+        elif kind == "reveal":
+            number = what[0]
+            yield moment(f"round {number}: all reveal their cards", REVEALED)
+        elif kind == "place":
+            seconds = TAKEN if what[0][3] else PLACED
+            yield moment(_told(what[0], names, deck), seconds, what[0][2])
+        else:
+            yield moment(render.situation(replay.view(seat), names), OVER)
 
 
 def _told(placement: list[Any], names: tuple[str, ...], deck: list[list[int]]) -> str:

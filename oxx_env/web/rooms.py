@@ -25,6 +25,7 @@ import numpy as np
 
 from oxx_env.game import cards
 from oxx_env.game.rules import (
+    CARD_PHASE,
     CARDS_DEALT,
     MAX_PLAYERS,
     MIN_PLAYERS,
@@ -648,7 +649,7 @@ class Room:
 
     def records(self) -> list[dict[str, Any]]:
         """The finished games; their deals stay secret while the match goes on."""
-        told = self.table.records(self.id if self.setup.games > 1 else None)
+        told = records.records_of(self.table, self.id if self.setup.games > 1 else None)
         return [{**one, "deck": {**one["deck"], "name": self.setup.deck_name}} for one in told]
 
     # --- keeping ---
@@ -926,34 +927,25 @@ def replay_frames(record: dict[str, Any], game: int = 1) -> dict[str, Any]:
 
     Raises RecordError for a record that the rules do not allow.
     """
-    replayed = records.replay(record, game)
-    deck, players, rules = record["deck"]["cards"], record["players"], record["rules"]
-    names = [f"seat {seat}" for seat in range(players)]
-    decks = records.kernel_deck(tuple(map(tuple, deck)))
-    follower = records.Follower(game, rules, players, decks)
-    follower.deal(record["draw_piles"], record["rows"])
-    events = [event("deal", [record["match"]["game"], record["rows"]], names, rules, deck)]
+    checked = records.replay(record, game)
+    replay, rules = checked.replay(), checked.rules
+    deck, names = deck_cards(checked.decks[0]), [f"seat {seat}" for seat in range(checked.players)]
+    events: list[dict[str, Any]] = []
     hands: list[dict[str, Any]] = []
-    for number, told in enumerate(record["rounds"], start=1):
-        where = f"round {number}"
-        hands.append(
-            {
-                "hands": [follower.hand(seat) for seat in range(players)],
-                "pile_sizes": follower.game["pile_sizes"][:players].tolist(),
-            }
-        )
-        follower.play(told["cards"], where, [])
-        for placement in told["placements"]:
-            follower.put(placement, where, [])
-        follower.end_round(where)
-        for kind, *rest in wording.game_events([told]):
-            rest = [number, *rest[1:]] if kind == "reveal" else rest
-            events.append(event(kind, rest, names, rules, deck))
-    events.append(event("end", [record], names, rules, deck))
+    for kind, *rest in replay.steps(checked.decisions):
+        rest = [record] if kind == "end" else rest
+        events.append(event(kind, rest, names, rules, deck))
+        if replay.game["phase"] == CARD_PHASE:
+            hands.append(
+                {
+                    "hands": [replay.hand(seat) for seat in range(checked.players)],
+                    "pile_sizes": replay.game["pile_sizes"][: checked.players].tolist(),
+                }
+            )
     return {
-        **replayed.summary(),
+        **checked.summary(),
         "direction": DIRECTION[rules],
-        "cards": deck_cards(decks[0]),
+        "cards": deck,
         "names": names,
         "events": events,
         "hands": hands,

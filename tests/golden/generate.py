@@ -18,7 +18,7 @@ if __name__ == "__main__":
 
 from oxx_env import cards
 from oxx_env.game.table import Table
-from oxx_env.notation.records import course, replay, to_line
+from oxx_env.notation.records import course, records_of, replay, to_line
 
 HERE = Path(__file__).resolve().parent
 STRIPED = "striped.csv"
@@ -82,7 +82,7 @@ def files() -> Iterator[tuple[str, str]]:
     for golden in GOLDEN:
         deck = str(HERE / STRIPED) if golden.deck == STRIPED else golden.deck
         match_id = golden.name if golden.games > 1 else None
-        records = play(golden, deck).records(match_id)
+        records = records_of(play(golden, deck), match_id)
         yield f"{golden.name}.jsonl", "".join(to_line(record) + "\n" for record in records)
         texts = [course(record, replay(record).ended_by) for record in records]
         yield f"{golden.name}.txt", "\n\n\n".join(texts) + "\n"

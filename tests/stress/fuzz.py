@@ -278,7 +278,7 @@ def some_records() -> list[Any]:
         while not table.over:
             seat = table.deciders()[0]
             table.act(seat, int(rng.choice(table.legal(seat))))
-        found.append(table.records("m"))
+        found.append(records.records_of(table, "m"))
     return json.loads(json.dumps(found))  # type: ignore[no-any-return]
 
 
