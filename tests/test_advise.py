@@ -301,7 +301,8 @@ def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
                 row, after = action - 4, deepcopy(table)
                 after.act(seat, action)
                 places = [p for told in after.history() for p in told["placements"]]
-                places += records.records_of(after)[-1]["rounds"][-1]["placements"] if after.over else []
+                if after.over:
+                    places += records.records_of(after)[-1]["rounds"][-1]["placements"]
                 taken = next(p[3] for p in reversed(places) if p[:2] == [seat, view.card])
                 told, seen = Sight(view).why(view.card, row)[0], seen + 1
                 if not taken:
