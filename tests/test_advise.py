@@ -288,7 +288,7 @@ def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
     from copy import deepcopy
 
     from oxx_env.game.rules import RULE_SETS
-    from oxx_env.web.coach import Sight
+    from oxx_env.web.coach import Reasons
 
     rng, seen = np.random.default_rng(5), 0
     for seed in range(12):
@@ -304,13 +304,13 @@ def test_what_the_coach_says_of_a_row_is_what_the_kernel_does():
                 if after.over:
                     places += records.records_of(after)[-1]["rounds"][-1]["placements"]
                 taken = next(p[3] for p in reversed(places) if p[:2] == [seat, view.card])
-                told, seen = Sight(view).why(view.card, row)[0], seen + 1
+                told, seen = Reasons(view).of(view.card, row)[0], seen + 1
                 if not taken:
                     length = len(view.rows[row]) + 1
                     assert told == f"takes nothing; the row then has {length} cards"
                 else:
                     assert taken == view.rows[row]
-                    deck = Sight(view).deck
+                    deck = Reasons(view).deck
                     heads = sum(int(sum(deck[number - 1])) for number in taken)
                     assert told.startswith(f"takes {heads or 'no'} head")
             table.act(seat, int(rng.choice(table.legal(seat))))

@@ -102,7 +102,7 @@ class Run(Command):
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 if hasattr(app.state, "loop"):  # else it has not begun
-                    app.state.loop.call_soon_threadsafe(app.state.house.let_go)
+                    app.state.loop.call_soon_threadsafe(app.state.server.release_waiting)
                 super().handle_exit(sig, frame)
 
         with alone:

@@ -118,6 +118,14 @@ def load_deck(spec: DeckSpec) -> Deck:
     return _from_array(spec)
 
 
+def parse_deck(data: bytes, source: str) -> Deck:
+    """The deck in the bytes of a CSV file. Raises `DeckError`, which calls the file `source`."""
+    deck, faults, readable = _read_bytes(data)
+    if faults:
+        raise DeckError(source, faults, readable)
+    return deck
+
+
 def resolve(spec: DeckSpec, rng: np.random.Generator) -> Deck:
     """Like `load_deck`; a function is called with `rng` and gives the deck of one game."""
     return load_deck(spec(rng) if callable(spec) else spec)
@@ -291,9 +299,13 @@ def _read(path: Path) -> tuple[Deck, list[Fault], bool]:
         told = str(error) if str(error).startswith("is") else f"is {error}"
         message = f"{told}; a deck is a CSV file of {NUMBERS + 1} short lines"
         return blank, [Fault(None, message)], False
+    return _read_bytes(data)
+
+
+def _read_bytes(data: bytes) -> tuple[Deck, list[Fault], bool]:
     text, fault = _decode(data)
     if fault:
-        return blank, [fault], False
+        return np.zeros((NUMBERS, len(COLORS)), np.uint8), [fault], False
     return _parse(text)
 
 

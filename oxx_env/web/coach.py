@@ -1,64 +1,62 @@
-"""What a strong player thinks of a position and of a move, in figures and in words.
+"""The coach's figures and reasons for a decision, and what a move cost.
 
-The figures are `oxx_env.advice`'s; here they are joined by the reasons that a person can check on
-the table, and by what a move cost against the best one.
+The figures are those of `oxx_env.advice`. The reasons can be checked on the table.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 
 from oxx_env.bots import ADVISER, advice
-from oxx_env.game.cards import NUMBERS
-from oxx_env.game.rules import FIRST_ROW, deck_cards, heads_taken, legal_rows, matching_rows
+from oxx_env.game.cards import COLORS, NUMBERS
+from oxx_env.game.rules import deck_cards, heads_taken, legal_rows, matching_rows
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
 from oxx_env.notation import records
 from oxx_env.notation.records import FULL_ROW
 
-COACH = ADVISER  # who is asked: the same as on the command line
-COLOR_NAMES = ("blue", "yellow", "green", "red", "black", "white")
-MAX_DECISIONS = 200  # of a seat in a record that is reviewed; a game dealt by the rules has fewer
-MAX_POINTS = 10**6  # of a seat before a game, in such a record
-CROWDED = 4  # heads of a color in a row from which on it is worth a word
+COACH = ADVISER  # the bot that advises, as on the command line
+MAX_DECISIONS = 200  # of a seat in a record to review; a game dealt by the rules has fewer
+MAX_POINTS = 10**6  # of a seat before the game of such a record
+CROWDED = 4  # heads of one color in a row that are worth a sentence
 
 
 class NoReview(ValueError):
-    """A game that the coach does not go through."""
+    """A record that the coach does not review."""
 
 
 def options(view: View, rng: np.random.Generator) -> list[dict[str, Any]]:
-    """Each legal action as `oxx advise --json` tells it, with reasons, the difference in the share
-    of the victory and its error, and at the choice the sentences of `Advice.notes`.
+    """Each legal action as `oxx advise --json` gives it, with `why` (sentences), the difference in
+    the share of the victory and its standard error, and at the choice `Advice.notes`.
 
     Raises ValueError where the seat has nothing to decide.
     """
-    table = Sight(view)
-    told = advice.advise(view, COACH, rng)
+    reasons = Reasons(view)
+    advised = advice.advise(view, COACH, rng)
     return [
         {
             **option.to_dict(),
             "win_difference": option.win_difference,
             "win_se": option.win_se,
-            "why": table.why(option.card, option.row),
-            "notes": told.notes() if option.choice else [],
+            "why": reasons.of(option.card, option.row),
+            "notes": advised.notes() if option.choice else [],
         }
-        for option in told
+        for option in advised
     ]
 
 
-def cost(told: Sequence[dict[str, Any]], action: int) -> dict[str, Any]:
-    """What `action` cost against the choice of the `options` told.
+def cost(options: Sequence[dict[str, Any]], action: int) -> dict[str, Any]:
+    """What `action` cost against the coach's choice among the `options`.
 
     `mistake`: is it worse by more than `advice.ERRORS` standard errors? If so, `points` (relative
     points lost) and `win_share` (0 to 1, below zero where the share of the victory was better) with
     their errors, `ERRORS` standard errors each; else all four are 0.
     """
-    best = next(option for option in told if option["choice"])
-    played = next(option for option in told if option["action"] == action)
+    best = next(option for option in options if option["choice"])
+    played = next(option for option in options if option["action"] == action)
     mistake = not played["choice"] and not played["about_equal"] and played["difference"] < 0
     figures = {
         "points": -played["difference"],
@@ -73,76 +71,75 @@ def cost(told: Sequence[dict[str, Any]], action: int) -> dict[str, Any]:
     }
 
 
-def review(
-    table: Table,
-    decisions: Sequence[tuple[int, int]],
-    seat: int,
-    generator: Callable[[int], np.random.Generator],
-    known: dict[int, dict[str, Any]],
-    options_told: dict[int, list[dict[str, Any]]] | None = None,
-    most: int | None = None,
-) -> list[dict[str, Any]]:
-    """Every decision of a seat with the coach's figures, in order.
+class Review:
+    """The judgements of one seat's decisions, made piece by piece.
 
-    table      freshly dealt; the decisions are carried out on it
-    generator  number of the seat's decision from 0 -> where the coach's chance comes from
-    known      what was worked out before, by that number; filled up
-    options_told  options that the coach has told already, by that number
-    most       stop after so many that were not known: a long review is done piece by piece
+    decisions  (seat, action) of all seats
+    generator  number of the seat's decision from 0 -> the coach's random numbers
+    known      judgements by that number, in order; `extend` adds to it
+    count      decisions of the seat
     """
-    told, turn, fresh = [], 0, 0
-    before = options_told or {}
-    for who, action in decisions:
-        if who == seat:
-            if turn not in known:
-                if fresh == most:
+
+    def __init__(
+        self,
+        seat: int,
+        decisions: Sequence[tuple[int, int]],
+        generator: Callable[[int], np.random.Generator],
+        known: dict[int, dict[str, Any]] | None = None,
+    ) -> None:
+        self.seat, self.decisions, self.generator = seat, decisions, generator
+        self.known = {} if known is None else known
+        self.count = sum(decider == seat for decider, _ in decisions)
+
+    def extend(
+        self, table: Table, most: int, advised: Mapping[int, list[dict[str, Any]]] | None = None
+    ) -> None:
+        """Judge up to `most` further decisions. `table` is freshly dealt, and played on; `advised`
+        are options that the coach has given already."""
+        turn = 0
+        last = min(self.count, len(self.known) + most)
+        for decider, action in self.decisions:
+            if decider == self.seat:
+                if turn == last:
                     break
-                fresh += 1
-                known[turn] = judge(table.view(seat), action, generator(turn), before.get(turn))
-            told.append(known[turn])
-            turn += 1
-        table.act(who, action)
-    return told
+                if turn not in self.known:
+                    given = (advised or {}).get(turn)
+                    view = table.view(self.seat)
+                    self.known[turn] = judge(
+                        view, action, given or options(view, self.generator(turn))
+                    )
+                turn += 1
+            table.act(decider, action)
 
 
-def judge(
-    view: View,
-    action: int,
-    rng: np.random.Generator,
-    told: list[dict[str, Any]] | None = None,
-) -> dict[str, Any]:
-    """One decision as `review` tells it; `told` are its options, where they are known already."""
-    if told is None:
-        told = options(view, rng)
+def judge(view: View, action: int, options: list[dict[str, Any]]) -> dict[str, Any]:
+    """One decision of a review."""
     return {
         "game": int(view.game["match_game"]),
         "round": int(view.game["round"]) + 1,
         "phase": view.phase,
         "action": action,
-        "options": told,
-        "cost": cost(told, action),
-        "win_share": next(option["win_share"] for option in told if option["choice"]),
+        "options": options,
+        "cost": cost(options, action),
+        "win_share": next(option["win_share"] for option in options if option["choice"]),
     }
 
 
-class Reviewed:
-    """The review of one seat in a game that comes as a record from anywhere, piece by piece.
+class RecordReview:
+    """The review of one seat in a record of any origin.
 
-    count  how many decisions the seat has
-    known  those that were gone through, by number from 0; the chances are those of the match so far
-
-    Raises RecordError for a record that the rules do not allow, NoReview for a seat that it does
-    not have and a game that is too long.
+    Raises RecordError for a record that breaks the rules, NoReview for a seat that it does not have
+    and a game that is too long.
     """
 
     def __init__(self, record: dict[str, Any], seat: int) -> None:
-        self.decisions = records.replay(record).decisions
-        self.record, self.seat = record, seat
-        self.known: dict[int, dict[str, Any]] = {}
+        decisions = records.replay(record).decisions
+        self.record = record
+        self.review = Review(seat, decisions, lambda turn: np.random.default_rng([seat, turn]))
+        self.count = self.review.count
         players = record["players"]
         if not 0 <= seat < players:
             raise NoReview(f"seat: should be 0 to {players - 1}")
-        self.count = sum(who == seat for who, _ in self.decisions)
         if self.count > MAX_DECISIONS:
             raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
         if max(map(abs, record["match"]["points_before"])) > MAX_POINTS:
@@ -158,22 +155,25 @@ class Reviewed:
         game["match_points"][: record["players"]] = match["points_before"]
         return table
 
-    def go_on(self, most: int) -> None:
-        """Go through so many decisions more."""
-        chance = lambda turn: np.random.default_rng([self.seat, turn])  # noqa: E731
-        review(self._table(), self.decisions, self.seat, chance, self.known, most=most)
+    @property
+    def complete(self) -> bool:
+        return len(self.review.known) == self.count
+
+    def extend(self, most: int) -> None:
+        """Judge up to `most` further decisions."""
+        self.review.extend(self._table(), most)
 
     def to_dict(self) -> dict[str, Any]:
         """`{"seat", "decisions", "winners"}`, the winners those of the match so far."""
         table = self._table()
-        for seat, action in self.decisions:
+        for seat, action in self.review.decisions:
             table.act(seat, action)
-        told = [self.known[turn] for turn in range(self.count)]
-        return {"seat": self.seat, "decisions": told, "winners": table.winners()}
+        judged = [self.review.known[turn] for turn in range(self.count)]
+        return {"seat": self.review.seat, "decisions": judged, "winners": table.winners()}
 
 
-class Sight:
-    """Reads off a view what a player would count on the table."""
+class Reasons:
+    """What a player could count on the table: sentences on each choice."""
 
     def __init__(self, view: View) -> None:
         self.view = view
@@ -184,111 +184,98 @@ class Sight:
             seen |= {number for numbers in lists for number in numbers}
         self.unseen = [number for number in range(1, NUMBERS + 1) if number not in seen]
 
-    def why(self, card: int, row: int | None) -> list[str]:
-        """Sentences on playing a card, or on putting it to a row."""
+    def of(self, card: int, row: int | None) -> list[str]:
+        """Sentences on playing a card, or on placing it on a row."""
+        rows = _row_set(int(matching_rows(self.view.game, self.view.decks[0], card)))
         if row is not None:
-            return self._row(card, row)
-        rows = _set(int(matching_rows(self.view.game, self.view.decks[0], card)))
-        return self._misfit(card) if not rows else self._card(card, rows)
+            return self._place(card, row, row in rows)
+        return self._play(card, rows) if rows else self._misfit(card)
 
-    def _card(self, card: int, rows: list[int]) -> list[str]:
-        where = " and ".join(f"row {row}" for row in rows)
-        told = [f"fits {where} now" if len(rows) < 3 else f"fits {len(rows)} rows now"]
+    def _play(self, card: int, rows: list[int]) -> list[str]:
+        where = " and ".join(f"row {row}" for row in rows) if len(rows) < 3 else f"{len(rows)} rows"
+        lines = [f"fits {where} now"]
         free = [row for row in rows if not self._takes(card, row)]
         for row in rows:
-            if self._takes(card, row):
-                told.append(f"on row {row} it takes {self._heads(row)} ({self._because(row)})")
+            if row not in free:
+                lines.append(f"on row {row} it takes {self._row_heads(row)} ({self._cause(row)})")
         lower = [number for number in self.unseen if number < card]
         if not lower:
-            told.append("no unseen card is lower: nothing can come before it")
-            return told
-        for row in free if len(free) <= 2 else []:
-            end = self.view.rows[row][-1]
-            fit = sum(self._share(number, end) for number in lower)
-            told.append(
-                f"{fit or 'none'} of the {len(self.unseen)} unseen cards "
-                f"{'is' if fit == 1 else 'are'} lower and could come first on row {row}"
-            )
-            told += self._danger(row)
-        if len(free) > 2:
-            told.append(
-                f"{len(lower)} of the {len(self.unseen)} unseen cards are lower "
-                "and could come before it"
-            )
-        return told
+            lines.append("no unseen card is lower: nothing can come before it")
+        elif len(free) > 2:
+            lines.append(f"{self._of_unseen(len(lower))} lower and could come before it")
+        else:
+            for row in free:
+                end = self.view.rows[row][-1]
+                fitting = sum(self._share_color(number, end) for number in lower)
+                first = "lower and could come first on row"
+                lines.append(f"{self._of_unseen(fitting)} {first} {row}")
+                lines += self._danger(row)
+        return lines
 
     def _misfit(self, card: int) -> list[str]:
         if "positive" in self.view.rules:
-            told = ["fits no row now: it would go under your draw pile"]
+            first = "fits no row now: it would go under your draw pile"
         else:
-            cheapest = min(range(5), key=lambda row: self._sum(row))
-            told = [
+            cheapest = min(range(5), key=lambda row: sum(self._color_sums(self.view.rows[row])))
+            first = (
                 "fits no row now: you would take a row of your choice, the cheapest is "
-                f"row {cheapest} with {self._heads(cheapest)}"
-            ]
-        lower = [number for number in self.unseen if number < card and self._share(number, card)]
-        change = f"{len(lower) or 'none'} of the {len(self.unseen)} unseen cards"
-        verb = "is" if len(lower) == 1 else "are"
-        return [*told, f"{change} {verb} lower and of its colors, and could open a row for it"]
+                f"row {cheapest} with {self._row_heads(cheapest)}"
+            )
+        lower = sum(number < card and self._share_color(number, card) for number in self.unseen)
+        can = "lower and of its colors, and could open a row for it"
+        return [first, f"{self._of_unseen(lower)} {can}"]
 
-    def _row(self, card: int, row: int) -> list[str]:
+    def _place(self, card: int, row: int, fits: bool) -> list[str]:
         view = self.view
-        fits = _set(int(matching_rows(view.game, view.decks[0], card)))
-        if row not in fits:
-            return [f"takes {self._heads(row)}; {card} starts the row anew"]
+        if not fits:
+            return [f"takes {self._row_heads(row)}; {card} starts the row anew"]
         if self._takes(card, row):
-            return [f"takes {self._heads(row)} ({self._because(row)})"]
-        told = [f"takes nothing; the row then has {len(view.rows[row]) + 1} cards"]
-        sums = [
-            sum(self.deck[number - 1][color] for number in [*view.rows[row], card])
-            for color in range(6)
-        ]
+            return [f"takes {self._row_heads(row)} ({self._cause(row)})"]
+        lines = [f"takes nothing; the row then has {len(view.rows[row]) + 1} cards"]
+        sums = self._color_sums([*view.rows[row], card])
         if max(sums) >= CROWDED:
-            told.append(f"{max(sums)} {COLOR_NAMES[sums.index(max(sums))]} heads lie there then")
-        later = sum(self._share(number, card) for _, number in view.revealed[1:])
+            lines.append(f"the row then has {max(sums)} {COLORS[sums.index(max(sums))]} heads")
+        later = sum(self._share_color(number, card) for _, number in view.revealed[1:])
         if later:
-            told.append(f"{_cards(later, 'card')} still to place could follow on it")
-        return told
+            lines.append(f"{_plural(later, 'card')} still to place could follow on it")
+        return lines
 
     def _danger(self, row: int) -> list[str]:
         cards = self.view.rows[row]
         if len(cards) == FULL_ROW - 1 and not self.view.rules.startswith("color"):
             return [f"one more card there, and yours would be the sixth of row {row}"]
-        sums = self._sums(row)
+        sums = self._color_sums(cards)
         if max(sums) >= CROWDED:
-            return [f"row {row} already shows {max(sums)} {COLOR_NAMES[sums.index(max(sums))]}"]
+            return [f"row {row} already has {max(sums)} {COLORS[sums.index(max(sums))]} heads"]
         return []
 
     def _takes(self, card: int, row: int) -> bool:
         game, deck = self.view.game, self.view.decks[0]
-        legal = _set(int(legal_rows(game, deck, card)))
+        legal = _row_set(int(legal_rows(game, deck, card)))
         return row in legal and int(heads_taken(game, deck, card, row)) > 0
 
-    def _because(self, row: int) -> str:
+    def _cause(self, row: int) -> str:
         full = len(self.view.rows[row]) == FULL_ROW and not self.view.rules.startswith("color")
         return "the sixth card" if full else "six heads of one color"
 
-    def _sums(self, row: int) -> list[int]:
-        cards = self.view.rows[row]
+    def _of_unseen(self, count: int) -> str:
+        verb = "is" if count == 1 else "are"
+        return f"{count or 'none'} of the {len(self.unseen)} unseen cards {verb}"
+
+    def _color_sums(self, cards: Sequence[int]) -> list[int]:
         return [sum(self.deck[number - 1][color] for number in cards) for color in range(6)]
 
-    def _sum(self, row: int) -> int:
-        return sum(self._sums(row))
+    def _row_heads(self, row: int) -> str:
+        return _plural(sum(self._color_sums(self.view.rows[row])), "head")
 
-    def _heads(self, row: int) -> str:
-        return _cards(self._sum(row), "head")
-
-    def _share(self, one: int, other: int) -> bool:
+    def _share_color(self, one: int, other: int) -> bool:
         pairs = zip(self.deck[one - 1], self.deck[other - 1], strict=True)
         return any(a and b for a, b in pairs)
 
 
-def _cards(count: int, what: str) -> str:
-    return f"{count or 'no'} {what}{'' if count == 1 else 's'}"
+def _plural(count: int, noun: str) -> str:
+    return f"{count or 'no'} {noun}{'' if count == 1 else 's'}"
 
 
-def _set(rows: int) -> list[int]:
-    return [row for row in range(5) if rows >> row & 1]
-
-
-assert FIRST_ROW == 4  # rows are the actions after the four slots
+def _row_set(bits: int) -> list[int]:
+    return [row for row in range(5) if bits >> row & 1]

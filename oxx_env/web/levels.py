@@ -15,7 +15,7 @@ class Level:
 
     name     what the page and the files call it
     title    what people read
-    about    how it plays, in a few words
+    about    its way of playing in a few words
     spec     the bot's specification
     """
 
@@ -25,14 +25,14 @@ class Level:
     spec: str
 
 
-# A number of deals, not a time: an answer that was not yet written when the server stopped then
-# comes out the same once more. So many that nine such bots at one table still answer at once.
+# A number of deals and not a time: after a restart a bot repeats a decision that was not yet saved.
+# With 24 deals nine such bots at one table still answer at once.
 SEARCH = "search:champion:24"
 
-_CHOICES = (  # the first of a name that this installation can make is offered
+_CHOICES = (  # of a name, the first that this installation can make
     Level("random", "Random", "any card, any row", "random"),
     Level("greedy", "Greedy", "the best points right now", "greedy"),
-    Level("careful", "Careful", "thinks of what comes before its turn", "careful"),
+    Level("careful", "Careful", "considers the cards that come before its own", "careful"),
     Level("champion", "Champion", "a trained network", "policy:champion"),
     Level("champion", "Champion", "a trained network", "policy:quick"),
     Level("search", "Champion with search", "the network, thinking ahead", SEARCH),
@@ -56,9 +56,8 @@ def levels() -> tuple[Level, ...]:
 
 
 def bot_of(name: str) -> bots.Bot:
-    """The bot of a level, each thread's own: a bot has work space, but keeps nothing between moves.
-
-    Where a kept table names a level not to be had here, the strongest one plays.
+    """The bot of a level, one for each thread, since a bot has work space; it keeps nothing between
+    moves. For a level that this installation lacks (a file may name it), the strongest one.
     """
     own: dict[str, bots.Bot] = _own.__dict__
     if name not in own:
