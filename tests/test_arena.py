@@ -10,7 +10,6 @@ import re
 import signal
 import subprocess
 import sys
-import threading
 import time
 from collections import Counter
 from itertools import islice
@@ -21,7 +20,7 @@ import numpy as np
 import pytest
 
 from oxx_env import arena, cards, ratings
-from oxx_env.arena import blocks
+from oxx_env.arena import blocks, running
 from oxx_env.commands import _cli
 from oxx_env.game.rules import NO_CARD
 from oxx_env.game.views import View
@@ -228,10 +227,10 @@ def test_two_workers_give_the_same_bytes_as_one(tmp_path: Path) -> None:
 
 def test_playing_until_the_interval_is_narrow_looks_only_now_and_then() -> None:
     wide = arena.play(["greedy", "random"], players=2, games=1000, until_width=0.2)
-    assert wide.games == 2 * blocks.FIRST_LOOK
+    assert wide.games == 2 * running.FIRST_LOOK
     narrow = arena.play(["random", "random"], players=2, until_width=0.08)
     assert all(bot.ci95[1] - bot.ci95[0] <= 0.16 for bot in narrow.bots)
-    assert narrow.games // 2 in list(islice(blocks._goals(None, True), 20))
+    assert narrow.games // 2 in list(islice(running.goals(None, True), 20))
     capped = arena.play(["random", "random"], players=2, games=20, until_width=0.001)
     assert capped.games == 20
 
@@ -264,11 +263,11 @@ def test_time_is_told_by_specification() -> None:
         ({"players": 11}, "2 to 10"),
         ({"rules": "basic"}, "unknown rule set 'basic'"),
         ({"deck": "balance"}, "did you mean 'balanced'"),
-        ({"games": 0}, "games must be"),
+        ({"games": 0}, "games is at least 1, not 0"),
         ({"match": 0}, "must be 1 to"),
-        ({"seed": -1}, "seed must be"),
-        ({"workers": 0}, "workers must be"),
-        ({"until_width": 0.0}, "until_width must"),
+        ({"seed": -1}, "seed is at least 0, not -1"),
+        ({"workers": 0}, "workers is at least 1, not 0"),
+        ({"until_width": 0.0}, "until_width is above 0 and at most 1, not 0.0"),
     ],
 )
 def test_mistakes_are_named(options: dict[str, Any], message: str) -> None:
@@ -422,43 +421,6 @@ def test_ctrl_c_before_the_first_block_is_a_plain_interrupt() -> None:
     assert not isinstance(stop.value, arena.Interrupted)
 
 
-@pytest.mark.parametrize("listening", [False, True], ids=["alone", "beside_a_thread"])
-def test_ctrl_c_while_workers_start_is_kept_for_after(listening: bool) -> None:
-    """Neither lost nor in the midst, whichever thread of ours takes the signal."""
-    done = threading.Event()
-    beside = threading.Thread(target=done.wait)  # its mask is open, so it takes what we hold off
-    if listening:
-        beside.start()
-    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
-    steps, threads = [], os.environ.get("OMP_NUM_THREADS")
-    try:
-        with pytest.raises(KeyboardInterrupt), blocks._quiet_start():
-            os.kill(os.getpid(), signal.SIGINT)
-            child = "import signal, os; os.kill(os.getpid(), signal.SIGINT); print('unheard')"
-            steps.append(subprocess.check_output([sys.executable, "-c", child], text=True))
-        assert steps == ["unheard\n"]
-        assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        assert signal.SIGINT not in signal.pthread_sigmask(signal.SIG_BLOCK, [])
-        assert os.environ.get("OMP_NUM_THREADS") == threads
-    finally:
-        signal.signal(signal.SIGINT, handler)
-        done.set()
-        if listening:
-            beside.join()
-
-
-def test_workers_are_gone_when_a_crew_is_closed_at_once() -> None:
-    crew = blocks.Crew(blocks.Setup("play", ("greedy", "random"), 2, "base", "balanced", 0, 1), 2)
-    played = crew.play((number, ((0, 1),)) for number in range(10_000_000))
-    next(played), next(played)
-    assert crew._pool is not None
-    processes = list(crew._pool._processes.values())
-    manager: Any = crew._pool._executor_manager_thread  # type: ignore[attr-defined]
-    assert processes and manager.is_alive()
-    crew.close(now=True)
-    assert not manager.is_alive() and not any(process.is_alive() for process in processes)
-
-
 @pytest.mark.slow
 @pytest.mark.parametrize("workers", ["1", "2"])
 def test_ctrl_c_on_the_command_line_prints_what_is_finished(tmp_path: Path, workers: str) -> None:
@@ -514,7 +476,7 @@ def test_at_larger_tables_each_sits_among_copies_of_the_other() -> None:
 
 @pytest.mark.parametrize(("entries", "players"), [(2, 4), (3, 2), (5, 4), (4, 4), (7, 3), (3, 10)])
 def test_line_ups_seat_every_entry_equally_often(entries: int, players: int) -> None:
-    lineups = list(islice(arena.random_lineups(entries, players, seed=0), 60 * entries))
+    lineups = list(islice(blocks.random_lineups(entries, players, seed=0), 60 * entries))
     seated = Counter(entry for lineup in lineups for entry in lineup)
     assert len(seated) == entries
     assert max(seated.values()) - min(seated.values()) <= 2
@@ -522,8 +484,8 @@ def test_line_ups_seat_every_entry_equally_often(entries: int, players: int) -> 
         counts = Counter(lineup)
         assert len(lineup) == players
         assert max(counts.values()) - min(counts[e] for e in range(entries)) <= 1
-    assert lineups == list(islice(arena.random_lineups(entries, players, seed=0), 60 * entries))
-    assert lineups != list(islice(arena.random_lineups(entries, players, seed=1), 60 * entries))
+    assert lineups == list(islice(blocks.random_lineups(entries, players, seed=0), 60 * entries))
+    assert lineups != list(islice(blocks.random_lineups(entries, players, seed=1), 60 * entries))
 
 
 def test_a_league_orders_bots_by_strength(tmp_path: Path) -> None:

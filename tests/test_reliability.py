@@ -14,7 +14,8 @@ from typing import IO
 import numpy as np
 import pytest
 
-from oxx_env.arena.blocks import Block, Log
+from oxx_env.arena.blocks import Block
+from oxx_env.arena.log import Log
 from oxx_env.lib.files import open_whole, remove_unfinished
 from tests.stress import counts, endure, fuzz, kill, mutants, verify
 

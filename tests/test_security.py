@@ -210,7 +210,7 @@ def test_a_payload_in_a_file_that_users_exchange_is_not_run(
         tracker.Tracker.load(path)
     with pytest.raises(notation.PositionError):
         notation.read_position(path.read_bytes().decode("latin-1"))
-    from oxx_env.arena.blocks import Log
+    from oxx_env.arena.log import Log
 
     with pytest.raises(ValueError), Log(path, fuzz.arena_setup()):
         pass

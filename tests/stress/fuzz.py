@@ -41,7 +41,8 @@ from hypothesis import HealthCheck, Phase, given, seed, settings
 from hypothesis import strategies as st
 
 from oxx_env import bots, cards, engine, notation, records, tracker, views
-from oxx_env.arena.blocks import Log, Player, Setup
+from oxx_env.arena.blocks import Player, Setup
+from oxx_env.arena.log import Log
 from oxx_env.envs.aec import BaronOxxAEC
 from oxx_env.envs.match import IllegalAction, ResetNeeded
 from oxx_env.envs.parallel import BaronOxxParallel

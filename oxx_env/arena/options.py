@@ -1,0 +1,59 @@
+"""What all ways to play in the arena take."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Annotated
+
+from oxx_env.arena.blocks import Setup, Spec
+from oxx_env.game import cards
+from oxx_env.lib.options import Range, check
+
+Progress = Callable[[int, int | None], None]
+
+DEFAULT_GAMES = 1000
+
+
+@dataclass(frozen=True, kw_only=True)
+class Options:
+    """Options of `play`, `pairwise`, `league` and `compare`. Raises ValueError for wrong ones."""
+
+    players: int = 4
+    """Players at the table, 2 to 10 (`pairwise`: 2 unless given)."""
+    rules: str = "base"
+    """Rule set."""
+    deck: cards.DeckSpec = "balanced"
+    """Deck by name, path or cards; a function is asked once a deal."""
+    match: int = 1
+    """Games a match (R13): points and victory are then the match's."""
+    games: Annotated[int | None, Range(1)] = None
+    """Games to play, rounded up to whole blocks; None: 1000, with `until_width` no limit."""
+    seed: Annotated[int, Range(0)] = 0
+    """Of everything random."""
+    workers: Annotated[int, Range(1)] = 1
+    """Processes; with more than one, a script needs `if __name__ == "__main__":`."""
+    log: str | os.PathLike[str] | None = None
+    """JSON-lines file to resume from: a header with the setup, then the finished blocks."""
+    progress: Progress | None = None
+    """Called as progress(games played, games to play or None) after each block."""
+    until_width: Annotated[float | None, Range(above=0, most=1)] = None
+    """Play until the half-width of every win share's interval is at most this. Looked at only after
+    50 blocks and each time their number has grown by a quarter: looking after every block would
+    stop at lucky moments and make the intervals too narrow."""
+
+    def __post_init__(self) -> None:
+        check(self)
+
+    def setup(self, mode: str, specs: Sequence[Spec]) -> Setup:
+        """What is played; raises ValueError for a table that there is not."""
+        table = self.players, self.rules, self.deck
+        return Setup(mode, tuple(specs), *table, int(self.seed), self.match)
+
+    def blocks(self, setup: Setup) -> int | None:
+        """`games` as whole blocks; None: no limit."""
+        games = self.games
+        if games is None and self.until_width is not None:
+            return None
+        return -(-int(DEFAULT_GAMES if games is None else games) // setup.block_games)
