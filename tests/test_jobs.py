@@ -69,10 +69,10 @@ def test_a_process_that_dies_is_named_and_what_had_come_before_is_there(
     assert not any(Path(f"/proc/{pid}").exists() for pid in pids)
 
 
-def test_what_cannot_be_sent_is_refused_before_a_process_starts() -> None:
+def test_a_worker_that_cannot_be_sent_is_refused_and_leaves_no_process() -> None:
     with pytest.raises((AttributeError, TypeError)), Jobs(lambda: abs, 2) as jobs:
         list(jobs.run([1, 2]))
-    assert not jobs._processes
+    assert all(one.process.exitcode == -signal.SIGKILL for one in jobs._processes)
 
 
 def test_processes_are_gone_when_the_loop_is_left_in_the_middle_of_a_job() -> None:

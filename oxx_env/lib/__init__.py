@@ -5,6 +5,7 @@
     files        read with a bound, write whole or not at all
     texts        text in messages and on the terminal
     spreadsheet  CSV as spreadsheets write it
+    jobs         jobs in this process or in several
     seeding      one seed for every deal and every bot
     options      a type and a range for each field of a dataclass, and one check
     shell        what all programs share: exit codes, Ctrl-C, commands to print

@@ -18,7 +18,6 @@ elsewhere needs no more than `run` and this context manager.
 from __future__ import annotations
 
 import os
-import pickle
 import signal
 import threading
 import time
@@ -31,6 +30,7 @@ from itertools import islice
 from multiprocessing import get_context, resource_tracker
 from multiprocessing.connection import Connection, wait
 from multiprocessing.context import SpawnProcess
+from multiprocessing.reduction import ForkingPickler
 from typing import Any, Generic, TypeVar
 
 Worker = TypeVar("Worker", bound=Callable[[Any], Any])
@@ -117,7 +117,6 @@ class Jobs(Generic[Worker]):
         """Start the processes, if they do not run yet."""
         if self._processes:
             return
-        make = pickle.dumps(self.make)  # raises before anything has started
         spawn = get_context("spawn")
         with _environment(_ONE_THREAD), _interrupt_held():
             for _ in range(self.workers):
@@ -127,7 +126,7 @@ class Jobs(Generic[Worker]):
                 theirs.close()  # so that the end of the process is the end of the pipe
                 self._processes.append(_Process(process, ours))
         for one in self._processes:
-            self._send(one, make)
+            self._send(one, self.make)
 
     def _send(self, one: _Process, data: Any) -> None:
         try:
@@ -163,7 +162,7 @@ def _serve(pipe: Connection) -> None:
     def do(part: list[Any]) -> tuple[Any, float]:
         try:
             if not workers:
-                workers.append(pickle.loads(make)())
+                workers.append(make())
             start = time.perf_counter()
             return [workers[0](job) for job in part], time.perf_counter() - start
         except BaseException as error:
@@ -179,7 +178,7 @@ def _portable(error: BaseException) -> BaseException:
     """The error with a note on where it was raised; another one where it cannot be pickled."""
     where = "".join(traceback.format_exception(error))
     try:
-        pickle.loads(pickle.dumps(error))
+        ForkingPickler.loads(ForkingPickler.dumps(error))
     except Exception:
         error = RuntimeError(f"{type(error).__name__}: {error}")
     error.add_note(where)
