@@ -188,6 +188,6 @@ def test_the_module_loads_neither_torch_nor_matplotlib():
     import subprocess
     import sys
 
-    code = "import sys, oxx_env.insight; print({'torch', 'matplotlib'} & set(sys.modules))"
+    code = "import sys, oxx_env.policy.insight; print({'torch', 'matplotlib'} & set(sys.modules))"
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.strip() == "set()"
