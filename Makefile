@@ -9,6 +9,7 @@
 #   make audit   known weaknesses of what is installed (asks the package index)
 #   make screenshots  draw the pages of the table in the browser into docs/images
 #   make bench   speed beside other environments; writes docs/benchmarks.md
+#   make examples  train with each library of examples/ for a minute (`make example-rllib`: with one)
 # They create .venv when it is missing, and install again only when pyproject.toml changed. Nothing
 # else of the system is changed, unless OXX_INSTALL_BROWSER=1 lets root install Debian's chromium.
 
@@ -21,15 +22,17 @@ BENCH  ?= .venv-bench
 BROWSER := $(VENV)/browser
 DOCS   := $(VENV)/docs
 # The tests that need nothing but the core.
-MINIMAL := $(patsubst %,tests/test_%.py,rules records cards parallel aec single signature hidden \
+MINIMAL := $(patsubst %,tests/test_%.py,jit rules records cards parallel aec single signature hidden \
   notation bots)
 # And those of the extras `web`, `render` and `train`.
 MINIMAL_EXTRAS := $(patsubst %,tests/test_%.py,web render film vector play training statistics)
 
+EXAMPLES := $(patsubst examples/%.py,example-%,$(wildcard examples/*.py))
+
 # What reads bytes from outside, for fuzzing that is guided by coverage.
 DOORS := deck position position_json record checkpoint_folder arena_log tracked_game
 
-.PHONY: bench train test test-fast verify minimal guided coverage audit lint install docs screenshots clean
+.PHONY: bench train test test-fast verify minimal guided coverage audit lint install docs screenshots examples clean
 
 train: $(STAMP)
 	$(BIN)/python training/train.py --preset quick
@@ -83,6 +86,17 @@ bench: $(STAMP)
 	  $(BENCH)/bin/python -m pip install --quiet --disable-pip-version-check "$$peer" \
 	    || echo "$$peer does not install here"; done
 	$(BIN)/python benchmarks/peers.py --peers $(BENCH)/bin/python
+
+# Each library lives in an environment of its own, outside of which the checkout stays; what to
+# install is said by the script. With `make -k` the others run after one that fails.
+examples: $(EXAMPLES)
+
+example-%: examples/%.py
+	test -x .venv-examples/$*/bin/python || $(PYTHON) -m venv .venv-examples/$*
+	rm -rf build  # what an earlier version left there would be installed too
+	sed -n 's/^    pip install \(.*\) oxx_env .*/\1 ./p' $< | \
+	  xargs .venv-examples/$*/bin/python -m pip install --quiet --disable-pip-version-check
+	.venv-examples/$*/bin/python $<
 
 install: $(STAMP)
 
