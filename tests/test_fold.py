@@ -15,7 +15,7 @@ from oxx_env.commands import _show
 from oxx_env.game.rules import deck_cards
 from oxx_env.game.table import Table
 from oxx_env.lib import texts
-from oxx_env.notation import wording
+from oxx_env.notation import records, wording
 from oxx_env.show import terminal
 
 SUM = re.compile(r"\d+ heads?:(?: [BYGRKW]\d+)+|row \d(?: \(takes \d+\))?|\d+ points?")
@@ -49,20 +49,20 @@ def test_whatever_is_told_of_a_game_fits_and_keeps_its_sums_whole(columns: int) 
                 if view.phase == "row":
                     assert view.card is not None
                     told = f"Your {said.card(view.card, deck)} may go to: "
-                    told += terminal.row_choices(view, view.card)
+                    told += wording.row_choices(view, view.card)
                     check(told, texts.fold(told, columns))
                 for number in view.hand:
-                    told = f"{said.card(number, deck)}: {terminal.consequences(view, number)}"
+                    told = f"{said.card(number, deck)}: {wording.places(view, number)}"
                     check(told, texts.fold(told, columns))
                 table.act(seat, int(rng.choice(view.legal)))
                 if view.phase == "row":
                     break
-        for kind, *rest in wording.events(table):
+        for kind, *rest in records.events_of(table):
             if kind == "reveal":
                 told = terminal.tell_cards(rest[1], names, deck, said)
                 check(told, texts.fold(told, columns))
             elif kind == "place":
-                told = terminal.tell_placement(rest[0], names[rest[0][0]], rules, deck)
+                told = wording.placement(rest[0], names[rest[0][0]], rules, deck)
                 check(told, texts.fold(told, columns))
     assert folded > 20
 

@@ -13,8 +13,7 @@ from oxx_env.envs.match import Match
 from oxx_env.envs.vector import BaronOxxVecEnv
 from oxx_env.game.rules import NO_SEED
 from oxx_env.game.table import Table
-from oxx_env.notation.records import records_of, replay
-from oxx_env.notation.wording import events
+from oxx_env.notation.records import events_of, records_of, replay
 
 
 def play(table: Table, decisions: int) -> None:
@@ -56,7 +55,8 @@ def test_each_game_of_a_match_can_be_set_by_hand() -> None:
     assert [(r["draw_piles"], r["rows"]) for r in told] == [deal(1), deal(2), deal(3)]
     assert all(r["seed"] is None and replay(r) for r in told)
     assert all(deal(game)[1] in seen for game in (1, 2, 3))
-    assert [e[1:] for e in events(table) if e[0] == "deal"] == [(n, deal(n)[1]) for n in (1, 2, 3)]
+    deals = [event for event in events_of(table) if event[0] == "deal"]
+    assert deals == [("deal", game, deal(game)[1]) for game in (1, 2, 3)]
     table.deal(seed=1)  # the next match comes from its seed again
     play(table, 1000)
     assert all(r["seed"] is not None for r in records_of(table))

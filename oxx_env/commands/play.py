@@ -180,7 +180,7 @@ class Game:
             return
 
     def _options(self, view: View) -> None:
-        from oxx_env.show.terminal import consequences, row_choices
+        from oxx_env.notation.wording import places, row_choices
 
         if view.phase == "row":
             assert view.card is not None
@@ -189,7 +189,7 @@ class Game:
             return
         for number in view.hand:
             card = self.terminal.card(number, self.deck)
-            self.terminal.say(f"{card}: {consequences(view, number)}")
+            self.terminal.say(f"{card}: {places(view, number)}")
 
     def _prompt(self, view: View) -> str:
         if view.phase == "row":
@@ -260,7 +260,7 @@ class Game:
 
     def _undo(self) -> bool:
         """Go back to the person's last decision; False where there is none in this game."""
-        from oxx_env.notation import wording
+        from oxx_env.notation import records
 
         decisions = self.table.decisions
         own = [place for place, (seat, _) in enumerate(decisions) if seat == self.seat]
@@ -271,17 +271,17 @@ class Game:
         self.table.deal(seed=self.seed)
         for seat, action in kept:
             self.table.act(seat, action)
-        self.told = len(wording.events(self.table))
+        self.told = len(records.events_of(self.table))
         self.terminal.say("Your last decision is taken back.")
         return True
 
     # --- telling ---
 
     def _tell(self) -> None:
-        from oxx_env.notation import wording
-        from oxx_env.show.terminal import tell_cards, tell_placement
+        from oxx_env.notation import records, wording
+        from oxx_env.show.terminal import tell_cards
 
-        events = wording.events(self.table)
+        events = records.events_of(self.table)
         for kind, *rest in events[self.told :]:
             if kind == "reveal":
                 self.terminal.say()
@@ -289,7 +289,7 @@ class Game:
                 self.terminal.say(tell_cards(rest[1], self.names, self.deck, self.terminal))
             elif kind == "place":
                 name = self.names[rest[0][0]]
-                self.terminal.say(tell_placement(rest[0], name, self.table.rules, self.deck))
+                self.terminal.say(wording.placement(rest[0], name, self.table.rules, self.deck))
             elif kind == "end":
                 self._tell_end(rest[0])
         self.told = len(events)

@@ -238,14 +238,14 @@ class Companion:
         self.terminal.show(self.tracker.view(), self.names)
 
     def _tell(self) -> None:
-        from oxx_env.show.terminal import tell_placement
+        from oxx_env.notation import wording
 
         if not self.tracker.rounds:
             return
         placements = self.tracker.rounds[-1]["placements"]
         for placement in placements[self._told :]:
             name = self.names[placement[0]]
-            self.terminal.say(tell_placement(placement, name, self.tracker.rules, self.deck))
+            self.terminal.say(wording.placement(placement, name, self.tracker.rules, self.deck))
         if len(placements) > self._told:
             self.terminal.say()
         self._told = len(placements)

@@ -59,6 +59,15 @@ def cut(text: str, limit: int) -> str:
     return text if len(text) <= limit else text[: limit - 1] + "…"
 
 
+def counted(number: int, what: str) -> str:
+    """So many things in words.
+
+    >>> counted(1, "card"), counted(3, "card")
+    ('1 card', '3 cards')
+    """
+    return f"{number} {what}{'' if abs(number) == 1 else 's'}"
+
+
 def message(error: BaseException | str) -> str:
     """What a person is told of an error: printable, and no longer than a page."""
     return printable(cut(str(error), MOST_OF_A_MESSAGE))

@@ -3,7 +3,7 @@
     position  a position as text and as JSON; what is re-exported here
     records   finished games, `oxx-game/1`: write, check, replay
     tracker   a game at a real table, told round by round
-    wording   the rules and what happened, in sentences
+    wording   the rules, placements and choices in sentences: the only place that words them
 """
 
 from oxx_env.notation.position import (

@@ -85,15 +85,15 @@ from oxx_env.game.rules import (
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS, MOST_POINTS
 from oxx_env.game.views import PHASES, View
 from oxx_env.lib.jit import kernel
-from oxx_env.lib.texts import printable, short
+from oxx_env.lib.texts import counted, printable, short
 from oxx_env.notation.records import (
-    FULL_ROW,
     Reader,
     RecordError,
     is_int,
     kernel_deck,
     listed,
 )
+from oxx_env.notation.wording import FULL_ROW
 
 MOST_SHOWN = 600  # letters of a position's line beside an error
 SIX_HEADS = 6  # of one colour in a row (R8)
@@ -200,10 +200,6 @@ def _fail(problem: str, *path: Any) -> NoReturn:
     for part in path:
         flat.extend(part if isinstance(part, tuple) else (part,))
     raise PositionError(problem, tuple(flat))
-
-
-def _rounds(count: int) -> str:
-    return f"{count} round{'' if count == 1 else 's'}"
 
 
 class _Position:
@@ -520,7 +516,8 @@ class _Position:
             if self.positive:
                 back = len(self.returned[seat]) + len(self.known[seat])
                 if back > self.played:
-                    problem = f"{back} cards of seat {seat} came back in {_rounds(self.played)}"
+                    rounds = counted(self.played, "round")
+                    problem = f"{back} cards of seat {seat} came back in {rounds}"
                     _fail(problem, "returned", seat)
                 low += back
             high = self.each if self.positive else low
@@ -528,7 +525,7 @@ class _Position:
                 right = f"{low}" if low == high else f"{low} to {high}"
                 problem = f"seat {seat} has {hand} cards in hand and {pile} in the draw pile"
                 _fail(
-                    f"{problem}; after {_rounds(self.round)} they are {right} together",
+                    f"{problem}; after {counted(self.round, 'round')} they are {right} together",
                     "pile_sizes",
                     seat,
                 )
@@ -538,7 +535,8 @@ class _Position:
             refills = HAND_SIZE - 1 if self.phase == ROW_PHASE else HAND_SIZE
             wanted = refills - self.round % HAND_SIZE
             if not self.positive and self.phase != OVER and hand != wanted:
-                problem = f"seat {seat} has {hand} cards in hand; after {_rounds(self.round)}"
+                after = counted(self.round, "round")
+                problem = f"seat {seat} has {hand} cards in hand; after {after}"
                 key: Path = ("hand",) if seat == self.seat else ("hand_sizes", seat)
                 _fail(f"{problem} it is {wanted}", key)
 

@@ -26,7 +26,7 @@ from numpy.typing import NDArray
 
 from oxx_env.game import cards
 from oxx_env.game.cards import NUMBERS
-from oxx_env.game.replay import ALL_SEATS, Deal, FinishedGame, Replay, Rounds, Start
+from oxx_env.game.replay import ALL_SEATS, Deal, Event, FinishedGame, Replay, Rounds, Start
 from oxx_env.game.rules import (
     CARD_PHASE,
     CARDS_DEALT,
@@ -46,10 +46,10 @@ from oxx_env.game.table import MAX_SEED, Table, ranks, whole
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS
 from oxx_env.game.views import hide_piles
 from oxx_env.lib.files import open_regular, open_whole
-from oxx_env.lib.texts import short
+from oxx_env.lib.texts import counted, short
+from oxx_env.notation.wording import heads_on, taking_clause
 
 FORMAT = "oxx-game/1"
-FULL_ROW = 5  # cards of a row before the sixth (R7)
 MAX_LINE = 1 << 20  # bytes of one record; real ones have up to 12,000
 
 Placement = tuple[int, int, int | None, list[int]]  # seat, number, row or None, numbers taken
@@ -99,12 +99,12 @@ def write_records(
 ) -> int:
     """Write records as JSON lines and return how many; the file appears whole or not at all, for
     its owner alone if it is `private`."""
-    count = 0
+    number = 0
     with open_whole(path, private=private) as file:
         for record in records:
             write_record(file, record)
-            count += 1
-    return count
+            number += 1
+    return number
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
@@ -126,7 +126,7 @@ def read_records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
 
 
 def _read_lines(file: IO[bytes], name: str) -> Iterator[dict[str, Any]]:
-    count, number = 0, 0
+    empty, number = True, 0
     while line := file.readline(MAX_LINE + 1):
         number += 1
         where = f"{name}, line {number}"
@@ -136,8 +136,8 @@ def _read_lines(file: IO[bytes], name: str) -> Iterator[dict[str, Any]]:
             line = line.removeprefix(b"\xef\xbb\xbf")
         if line.strip():
             yield parse_record(line, where)
-            count += 1
-    if not count:
+            empty = False
+    if empty:
         raise RecordFileError(f"{name} is empty; a record is one JSON object a line")
 
 
@@ -305,6 +305,20 @@ def records_of(table: Table, match_id: str | None = None) -> list[dict[str, Any]
     """
     ended = [what[0] for kind, *what in table.replay().events if kind == "end"]
     return [Record.of(game, table.decks, table.deck, match_id).to_dict() for game in ended]
+
+
+def events_of(table: Table) -> list[Event]:
+    """All that everybody saw at a table, in order: the events of `game.replay`, but at the end of a
+    game its record.
+
+    The record holds the draw piles, which players may see only when the match is over.
+    """
+    return [
+        (kind, Record.of(what[0], table.decks, table.deck).to_dict())
+        if kind == "end"
+        else (kind, *what)
+        for kind, *what in table.replay().events
+    ]
 
 
 def play_match(table: Table, bots: Sequence[Any], rngs: Sequence[np.random.Generator]) -> None:
@@ -481,17 +495,15 @@ class Reader:
             clause = ("V2b" if row is None and replay.positive else "R6") if fits else "R9"
             problem = f"may go to row{'s' if len(legal) > 1 else ''} {listed(legal)}"
             self.fail(where, clause, f"card {number} goes {to}; it {problem}")
-        sixth = row is not None and replay.game["row_sizes"][row] == FULL_ROW
         if replay.step() == WAITING:
             replay.decide(seat, FIRST_ROW + int(row or 0))
         takes = replay.events[-1][1][3]
         if taken != takes:
-            if not fits:
-                clause = "R9"
-            elif replay.game["rules"] & COLOR:
-                clause = "R8" if takes else "V1/R8"
-            else:
-                clause = "R7" if sixth else "R8" if takes else "R7/R8"
+            color = bool(replay.game["rules"] & COLOR)
+            clause = "R9" if not fits else "V1/R8" if color else "R7/R8"
+            if takes:
+                rules, deck = RULE_SETS[replay.game["rules"]], deck_cards(replay.decks[0])
+                clause = taking_clause(number, takes, rules, deck)
             does = f"takes {listed(takes)}" if takes else "takes nothing"
             problem = f"card {number} on row {row} {does}, not {listed(taken) or 'nothing'}"
             self.fail(where, clause, problem)
@@ -665,9 +677,9 @@ def course(record: dict[str, Any], ended_by: str = "") -> str:
                 continue
             lines.append(f"{line} to row {row}")
             if taken:
-                heads = sum(sum(deck[n - 1]) for n in taken)
+                heads = heads_on(taken, deck)
                 points[seat] += heads
-                lines[-1] += f", takes {show(taken)}: {_points(heads)}"
+                lines[-1] += f", takes {show(taken)}: {counted(heads, 'point')}"
                 rows[row] = []
             rows[row].append(number)
     lines.append("")
@@ -678,12 +690,8 @@ def course(record: dict[str, Any], ended_by: str = "") -> str:
     for seat, score in enumerate(record["scores"]):
         left = f" ({points[seat]} taken, {points[seat] - score} left)" if positive else ""
         wins = ", wins" if seat in record["winners"] else ""
-        lines.append(f"seat {seat}  {_points(score)}{left}{wins}")
+        lines.append(f"seat {seat}  {counted(score, 'point')}{left}{wins}")
     return "\n".join(lines)
-
-
-def _points(points: int) -> str:
-    return f"{points} point{'' if abs(points) == 1 else 's'}"
 
 
 def listed(numbers: Iterable[int]) -> str:

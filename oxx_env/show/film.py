@@ -21,6 +21,7 @@ from numpy.typing import NDArray
 from oxx_env.game.rules import deck_cards
 from oxx_env.game.views import View
 from oxx_env.notation import records
+from oxx_env.notation.wording import short_placement
 from oxx_env.show import render
 
 GIF_WIDTH = 800  # pixels
@@ -89,22 +90,11 @@ def _moments(record: records.Record, seat: int, names: tuple[str, ...]) -> Itera
             number = what[0]
             yield moment(f"round {number}: all reveal their cards", REVEALED)
         elif kind == "place":
+            caption = short_placement(what[0], names[what[0][0]], deck)
             seconds = TAKEN if what[0][3] else PLACED
-            yield moment(_told(what[0], names, deck), seconds, what[0][2])
+            yield moment(caption, seconds, what[0][2])
         else:
             yield moment(render.situation(replay.view(seat), names), OVER)
-
-
-def _told(placement: list[Any], names: tuple[str, ...], deck: list[list[int]]) -> str:
-    """A placement in words."""
-    seat, number, row, taken = placement
-    if row is None:
-        return f"{names[seat]}: {number} fits no row and goes under the draw pile"
-    if not taken:
-        return f"{names[seat]}: {number} to row {row}"
-    heads = sum(sum(deck[n - 1]) for n in taken)
-    cards = f"{len(taken)} card{'s' if len(taken) > 1 else ''}"
-    return f"{names[seat]}: {number} to row {row}, takes {cards}, {heads} points"
 
 
 def write_gif(file: IO[bytes], film: Iterable[Moment], width: int = GIF_WIDTH) -> int:

@@ -23,7 +23,7 @@ from oxx_env.game.cards import COLORS, LETTERS, MOST_LETTERS, letters
 from oxx_env.game.rules import FIRST_ROW, deck_cards
 from oxx_env.game.views import View
 from oxx_env.lib.extras import needed_by
-from oxx_env.lib.texts import fold, packed, printable, width
+from oxx_env.lib.texts import counted, fold, packed, printable, width
 
 DIRECTION = {
     "base": "fewest points win",
@@ -128,7 +128,7 @@ def text(
             mark = f"[{FIRST_ROW + index}]" if actions else "  >"
         cards = [card(number, size) for number in row]
         counts = " ".join(f"{x}{n}" for x, n in zip(LETTERS, sums, strict=True) if n)
-        end = f"{sum(sums)} head{'s' if sum(sums) > 1 else ''}: {counts}"
+        end = f"{counted(sum(sums), 'head')}: {counts}"
         lines += _row_lines(f"{mark} row {index}  ", cards, size + 5, end, columns)
     lines.append("")
     if view.revealed:
@@ -192,7 +192,8 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
     for index, row in enumerate(view.rows):
         total = sum(sum(deck[number - 1]) for number in row)
         cards = "; ".join(f"{number} with {in_words(deck[number - 1])}" for number in row)
-        lines.append(f"Row {index}: {cards}. {_count(len(row), 'card')}, {_count(total, 'head')}.")
+        sums = f"{counted(len(row), 'card')}, {counted(total, 'head')}"
+        lines.append(f"Row {index}: {cards}. {sums}.")
     for place, (seat, number) in enumerate(view.revealed):
         when = "To place now" if place == 0 else "Then"
         lines.append(
@@ -203,8 +204,8 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
     sizes, piles = view.game["hand_sizes"].tolist(), view.game["pile_sizes"].tolist()
     for seat, (name, points) in enumerate(zip(called, view.scores, strict=True)):
         line = (
-            f"{name[0].upper()}{name[1:]}: {_count(points, 'point')}, "
-            f"{_count(sizes[seat], 'hand card')}, {_count(piles[seat], 'card')} in the draw pile"
+            f"{name[0].upper()}{name[1:]}: {counted(points, 'point')}, "
+            f"{counted(sizes[seat], 'hand card')}, {counted(piles[seat], 'card')} in the draw pile"
         )
         if view.returned[seat]:
             line += f", under it {', '.join(map(str, view.returned[seat]))}"
@@ -212,7 +213,7 @@ def sentences(view: View, names: Sequence[str] | None = None) -> str:
             line += f", known in hand {', '.join(map(str, view.known_hand[seat]))}"
         if view.game["match_games"] > 1:
             line += (
-                f", {_count(points + int(view.game['match_points'][seat]), 'point')} in the match"
+                f", {counted(points + int(view.game['match_points'][seat]), 'point')} in the match"
             )
         lines.append(line + ".")
     return "\n".join(lines)
@@ -225,10 +226,6 @@ def in_words(heads: Sequence[int]) -> str:
     '2 blue, 1 yellow'
     """
     return ", ".join(f"{n} {color}" for n, color in zip(heads, COLORS, strict=True) if n)
-
-
-def _count(number: int, what: str) -> str:
-    return f"{number} {what}{'' if number == 1 else 's'}"
 
 
 # --- shapes -------------------------------------------------------------------------------------
@@ -420,7 +417,7 @@ def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], marked: set[int
             scene.card(left + place * pitch, y + 4, number, deck[number - 1], width)
         sums = [sum(deck[number - 1][color] for number in row) for color in range(len(COLORS))]
         total = sum(sums)
-        scene.write(656, y + 16, f"{total} head{'s' if total > 1 else ''}", 13, SOFT, "end")
+        scene.write(656, y + 16, counted(total, "head"), 13, SOFT, "end")
         for color, count in enumerate(sums):
             x, line = 524 + (color % 3) * 46, y + 29 + (color // 3) * 32
             if not count:

@@ -8,11 +8,10 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 from oxx_env.game.cards import card_text, letters
-from oxx_env.game.rules import heads_taken, matching_rows
 from oxx_env.game.views import View
 from oxx_env.lib.texts import fold, printable, terminal_columns
 from oxx_env.show import render
@@ -123,54 +122,3 @@ def tell_cards(
     """One line: who played what, lowest number first."""
     order = sorted(zip(cards, names, strict=True))
     return "; ".join(f"{name}: {terminal.card(number, deck)}" for number, name in order)
-
-
-def tell_placement(
-    placement: Sequence[Any],
-    name: str,
-    rules: str,
-    deck: Sequence[Sequence[int]],
-) -> str:
-    """One line: where a card went, and what its player took and why.
-
-    `placement` is the record's `[seat, number, row or null, numbers taken]`.
-    """
-    _, number, row, took = placement
-    if row is None:
-        return f"{number} ({name}) fits no row and goes under the draw pile"
-    if not took:
-        return f"{number} ({name}) goes to row {row}"
-    end, heads = took[-1], sum(sum(deck[n - 1]) for n in took)
-    if not any(a and b for a, b in zip(deck[number - 1], deck[end - 1], strict=True)):
-        why = "fits no row"  # R9: the row need not match
-    elif len(took) == 5 and not rules.startswith("color"):
-        why = f"is the sixth card of row {row}"
-    else:
-        why = f"makes six heads of one color in row {row}"
-    points = f"{heads} point{'' if heads == 1 else 's'}"
-    taken = ", ".join(map(str, took))
-    return f"{number} ({name}) {why}: takes row {row} ({taken}), {points}"
-
-
-def consequences(view: View, number: int) -> str:
-    """Where a card could go now: `row 2; row 5 (takes 7)`."""
-    game, deck = view.game, view.decks[0]
-    fits = int(matching_rows(game, deck, number))
-    if not fits:
-        return (
-            "fits no row" if "positive" in view.rules else "fits no row: takes one of your choice"
-        )
-    return "; ".join(_rows(view, number, fits))
-
-
-def _rows(view: View, number: int, rows: int) -> Iterator[str]:
-    for row in range(5):
-        if rows >> row & 1:
-            heads = int(heads_taken(view.game, view.decks[0], number, row))
-            yield f"row {row} (takes {heads})" if heads else f"row {row}"
-
-
-def row_choices(view: View, number: int) -> str:
-    """The legal rows of the card being placed, with what each takes."""
-    rows = sum(1 << action - 4 for action in view.legal)
-    return "; ".join(_rows(view, number, rows))

@@ -16,7 +16,7 @@ from oxx_env.game.rules import deck_cards, heads_taken, legal_rows, matching_row
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
 from oxx_env.notation import records
-from oxx_env.notation.records import FULL_ROW
+from oxx_env.notation.wording import FULL_ROW, taking_clause
 
 COACH = ADVISER  # the bot that advises, as on the command line
 MAX_DECISIONS = 200  # of a seat in a record to review; a game dealt by the rules has fewer
@@ -197,7 +197,8 @@ class Reasons:
         free = [row for row in rows if not self._takes(card, row)]
         for row in rows:
             if row not in free:
-                lines.append(f"on row {row} it takes {self._row_heads(row)} ({self._cause(row)})")
+                heads, why = self._row_heads(row), self._cause(card, row)
+                lines.append(f"on row {row} it takes {heads} ({why})")
         lower = [number for number in self.unseen if number < card]
         if not lower:
             lines.append("no unseen card is lower: nothing can come before it")
@@ -230,7 +231,7 @@ class Reasons:
         if not fits:
             return [f"takes {self._row_heads(row)}; {card} starts the row anew"]
         if self._takes(card, row):
-            return [f"takes {self._row_heads(row)} ({self._cause(row)})"]
+            return [f"takes {self._row_heads(row)} ({self._cause(card, row)})"]
         lines = [f"takes nothing; the row then has {len(view.rows[row]) + 1} cards"]
         sums = self._color_sums([*view.rows[row], card])
         if max(sums) >= CROWDED:
@@ -254,9 +255,9 @@ class Reasons:
         legal = _row_set(int(legal_rows(game, deck, card)))
         return row in legal and int(heads_taken(game, deck, card, row)) > 0
 
-    def _cause(self, row: int) -> str:
-        full = len(self.view.rows[row]) == FULL_ROW and not self.view.rules.startswith("color")
-        return "the sixth card" if full else "six heads of one color"
+    def _cause(self, card: int, row: int) -> str:
+        clause = taking_clause(card, self.view.rows[row], self.view.rules, self.deck)
+        return "the sixth card" if clause == "R7" else "six heads of one color"
 
     def _of_unseen(self, count: int) -> str:
         verb = "is" if count == 1 else "are"

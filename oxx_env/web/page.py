@@ -6,9 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from oxx_env.game.rules import CARD_PHASE, NO_CARD, deck_cards
-from oxx_env.notation import records
+from oxx_env.notation import records, wording
 from oxx_env.show.render import DIRECTION
-from oxx_env.show.terminal import tell_placement
 
 if TYPE_CHECKING:
     from oxx_env.web.room import Room
@@ -89,14 +88,14 @@ def _seat_state(room: Room, index: int, viewer: int | None) -> dict[str, Any]:
 def event(
     kind: str, rest: list[Any], names: Sequence[str], rules: str, deck: Any
 ) -> dict[str, Any]:
-    """An event of `wording.events` as JSON; a placement with a sentence for people."""
+    """An event of `records.events_of` as JSON; a placement with a sentence for people."""
     if kind == "deal":
         return {"kind": kind, "game": rest[0], "rows": rest[1]}
     if kind == "reveal":
         return {"kind": kind, "round": rest[0], "cards": rest[1]}
     if kind == "place":
         seat, number, row, taken = rest[0]
-        text = tell_placement(rest[0], names[seat], rules, deck)
+        text = wording.placement(rest[0], names[seat], rules, deck)
         return {
             "kind": kind, "seat": seat, "number": number, "row": row, "taken": taken, "text": text
         }  # fmt: skip

@@ -22,7 +22,7 @@ import numpy as np
 from oxx_env.game import cards
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
-from oxx_env.notation import records, wording
+from oxx_env.notation import records
 from oxx_env.web import names, page
 from oxx_env.web.errors import RequestError
 from oxx_env.web.setup import Seat, Setup, check_distinct, default_name, heads_of
@@ -331,7 +331,7 @@ class Room:
         if self._events_at != self.changes:
             self._events_at = self.changes
             isolated = [names.ISOLATE.format(seat.name) for seat in self.seats]
-            for kind, *rest in wording.events(self.table)[len(self._events) :]:
+            for kind, *rest in records.events_of(self.table)[len(self._events) :]:
                 event = page.event(kind, rest, isolated, self.setup.rules, self.setup.deck)
                 self._events.append(event)
         return self._events
