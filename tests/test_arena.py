@@ -19,9 +19,10 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env import arena, cards, ratings
+from oxx_env import arena, cards
 from oxx_env.arena import blocks, running
 from oxx_env.commands import _cli
+from oxx_env.game import scoring
 from oxx_env.game.rules import NO_CARD
 from oxx_env.game.views import View
 
@@ -661,4 +662,4 @@ def test_a_table_on_a_terminal_is_as_narrow_as_it(
 def test_places_of_the_arena_are_those_of_the_ratings() -> None:
     entry = arena.play(["greedy", "random"], players=2, games=20).bots[0]
     assert entry.mean_rank == pytest.approx(2 - entry.win_share)
-    assert ratings.places(np.array([1, 2]), "base").tolist() == [1.0, 2.0]
+    assert scoring.mean_places([1, 2], "base").tolist() == [1.0, 2.0]

@@ -12,7 +12,7 @@ from pettingzoo.test import api_test, parallel_api_test, parallel_seed_test, see
 from oxx_env import baron_oxx_v0
 from oxx_env.envs.single import BaronOxxSingle
 from oxx_env.game.rules import deck_cards
-from oxx_env.game.table import ranks
+from oxx_env.game.scoring import ranks
 
 RULES = ("base", "color", "positive", "color+positive")
 

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from oxx_env import cards, render
+from oxx_env.game.scoring import direction
 from oxx_env.game.table import Table
 
 ESCAPES = re.compile("\x1b\\[[0-9;]*m")
@@ -74,7 +75,7 @@ def test_text_shows_every_card_of_the_table_with_its_heads_as_letters(players, r
         for number in shown_numbers(view):
             marks = render.letters(deck[number - 1].tolist())
             assert re.search(rf"(?<!\d){number} {marks}\b", text), (number, marks, text)
-        assert render.DIRECTION[rules] in text
+        assert direction(rules) in text
         for points in view.scores:
             assert f"{points} point" in text
 
@@ -105,7 +106,7 @@ def test_sentences_tell_the_table_in_words_without_layout(players, rules):
         for number in shown_numbers(view):
             assert f" {number} with {render.in_words(deck[number - 1].tolist())}" in told
         assert all(line.endswith(".") for line in told.splitlines())
-        assert f"{render.DIRECTION[rules]}." in told
+        assert f"{direction(rules)}." in told
 
 
 def test_names_replace_seat_numbers():
@@ -128,7 +129,7 @@ def test_svg_is_xml_with_every_card_of_the_table_and_the_direction_in_words(play
         words = texts(render.svg(view))
         for number in shown_numbers(view):
             assert str(number) in words
-        assert render.DIRECTION[rules].capitalize() in words
+        assert direction(rules).capitalize() in words
         assert all(str(points) in words for points in view.scores)
 
 

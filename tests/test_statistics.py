@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from oxx_env import arena, engine, ratings
 from oxx_env.arena.blocks import Block, Setup
+from oxx_env.game import scoring
 
 POOL = 1500  # blocks
 REPEATS = 1000
@@ -58,7 +59,7 @@ def pool(name: str) -> NDArray[np.int64]:
 def coverage(name: str, blocks: int) -> tuple[float, float]:
     """How often the intervals of position 0 cover the truth: win share, points."""
     points = pool(name)
-    shares = ratings.win_shares(points, "base")[:, :, 0]
+    shares = scoring.win_shares(points, "base")[:, :, 0]
     own = points[:, :, 0].astype(np.float64)
     players = points.shape[1]
     truth = shares.mean(), own.mean()
@@ -115,7 +116,7 @@ def test_intervals_cover_the_truth_for_an_entry_of_several_seats() -> None:
     """Three seats of the same bot: their mean share is the entry's outcome."""
     name = "one among three"
     setup = Setup("arena", ("greedy", "random"), 4, "base", "balanced", 0, 1)
-    truth = ratings.win_shares(pool(name), "base")[:, :, 1:].mean()
+    truth = scoring.win_shares(pool(name), "base")[:, :, 1:].mean()
     rng = np.random.default_rng(1)
     covered = 0
     for _ in range(REPEATS):
@@ -150,7 +151,7 @@ def test_the_arena_reports_these_intervals() -> None:
     setup = Setup("arena", ("greedy", "random"), 4, "base", "balanced", 0, 1)
     entry = arena.summarise(setup, blocks_of("one among three", np.arange(60)), 0)
     own = points[:, :, 0].astype(np.float64)
-    shares = ratings.win_shares(points, "base")[:, :, 0].mean(axis=1)
+    shares = scoring.win_shares(points, "base")[:, :, 0].mean(axis=1)
     assert entry.ci95 == ratings.share_interval(shares, 4)
     assert entry.points_ci95 == pytest.approx(
         ratings.mean_interval(own.mean(axis=1), own.var() / 4)
@@ -201,19 +202,19 @@ def test_quantiles_of_students_t_are_those_of_the_tables(freedom: int, quantile:
 
 
 def test_ties_split_the_victory() -> None:
-    assert ratings.win_shares(np.array([3, 3, 9]), "base").tolist() == [0.5, 0.5, 0.0]
-    assert ratings.win_shares(np.array([3, 9, 9]), "positive").tolist() == [0.0, 0.5, 0.5]
-    assert ratings.win_shares(np.array([[-1, 2], [2, 2]]), "color+positive").tolist() == [
+    assert scoring.win_shares(np.array([3, 3, 9]), "base").tolist() == [0.5, 0.5, 0.0]
+    assert scoring.win_shares(np.array([3, 9, 9]), "positive").tolist() == [0.0, 0.5, 0.5]
+    assert scoring.win_shares(np.array([[-1, 2], [2, 2]]), "color+positive").tolist() == [
         [0.0, 1.0],
         [0.5, 0.5],
     ]
 
 
 def test_ties_share_the_mean_of_their_places() -> None:
-    assert ratings.places(np.array([3, 3, 9]), "color").tolist() == [1.5, 1.5, 3.0]
-    assert ratings.places(np.array([3, 3, 9]), "positive").tolist() == [2.5, 2.5, 1.0]
+    assert scoring.mean_places(np.array([3, 3, 9]), "color").tolist() == [1.5, 1.5, 3.0]
+    assert scoring.mean_places(np.array([3, 3, 9]), "positive").tolist() == [2.5, 2.5, 1.0]
     drawn = np.random.default_rng(0).integers(5, size=(100, 10))
-    assert (ratings.places(drawn, "base").mean(axis=1) == 5.5).all()
+    assert (scoring.mean_places(drawn, "base").mean(axis=1) == 5.5).all()
 
 
 def test_the_rating_orders_bots_by_strength_and_knows_its_doubt() -> None:

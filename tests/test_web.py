@@ -29,9 +29,10 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient, WebSocketDisconnect
 
 # ruff: noqa: E402
-from oxx_env import cards, records, render
+from oxx_env import cards, records
 from oxx_env.commands import _cli, serve
 from oxx_env.game.rules import NO_SEED, RULE_SETS
+from oxx_env.game.scoring import direction
 from oxx_env.web import coach, limits, rooms, storage
 from oxx_env.web.app import MAX_LINE, make_app
 from oxx_env.web.errors import RequestError
@@ -126,7 +127,7 @@ def test_a_game_against_bots_is_played_to_its_end_and_is_a_valid_record(client, 
     (record,) = [json.loads(line) for line in told.text.splitlines()]
     assert records.replay(record).scores == state["match"]["points"]
     assert state["winners"] == record["winners"]
-    assert state["direction"] == render.DIRECTION[rules]
+    assert state["direction"] == direction(rules)
     file = client.app.state.server.rooms.folder / "games" / f"{player.id}.jsonl"
     wait_for(lambda: file.exists() and file.read_text() == told.text)
 

@@ -14,8 +14,6 @@ from itertools import permutations
 from statistics import fmean
 from typing import Any, TypeVar
 
-import numpy as np
-
 from oxx_env.arena import ratings
 from oxx_env.arena.blocks import Block, Lineup, Setup, Spec, fill_table, random_lineups, spec_name
 from oxx_env.arena.options import Options
@@ -33,6 +31,7 @@ from oxx_env.arena.results import (
     summarise,
 )
 from oxx_env.arena.running import play_blocks
+from oxx_env.game import scoring
 from oxx_env.lib import extras
 
 R = TypeVar("R", bound=Result)
@@ -155,7 +154,7 @@ def league(specs: Sequence[Spec], options: Options | None = None, **changes: Any
     if played.cut and len(played.blocks) < least:
         raise KeyboardInterrupt
     order = (
-        (block.lineups[0], ratings.places(np.array(game), setup.rules).tolist())
+        (block.lineups[0], scoring.mean_places(game, setup.rules).tolist())
         for block in played.blocks
         for game in block.points[0]
     )

@@ -21,7 +21,6 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterable, Sequence
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -31,29 +30,6 @@ from oxx_env.lib.extras import needed_by
 Interval = tuple[float, float]  # low, high
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # the standard normal's 97.5 % point
-
-
-# --- one game -----------------------------------------------------------------------------------
-
-
-def better_than(points: NDArray[Any], rules: str) -> NDArray[Any]:
-    """Rulebook points turned so that fewer is better in every rule set."""
-    return -points if "positive" in rules.split("+") else points
-
-
-def win_shares(points: NDArray[Any], rules: str) -> Floats:
-    """Each seat's share of the victory, [..., P], for rulebook points [..., P]: ties split it."""
-    cost = better_than(np.asarray(points), rules)
-    won = cost == cost.min(axis=-1, keepdims=True)
-    return won / won.sum(axis=-1, keepdims=True)
-
-
-def places(points: NDArray[Any], rules: str) -> Floats:
-    """Each seat's place, [..., P], 1 = best; seats that tie get the mean of their places, so that
-    the places of a game always have the mean (P + 1) / 2."""
-    cost = better_than(np.asarray(points), rules)
-    own, other = cost[..., :, None], cost[..., None, :]
-    return 0.5 + (other < own).sum(axis=-1) + 0.5 * (other == own).sum(axis=-1)
 
 
 # --- intervals ----------------------------------------------------------------------------------

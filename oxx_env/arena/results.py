@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from oxx_env.arena import ratings
 from oxx_env.arena.blocks import Block, Setup
 from oxx_env.arena.running import Played
-from oxx_env.game import cards
+from oxx_env.game import cards, scoring
 
 
 @dataclass(frozen=True)
@@ -211,8 +211,8 @@ def outcomes(setup: Setup, blocks: Sequence[Block], entry: int) -> Outcomes:
 
     return Outcomes(
         *means(points),
-        means(ratings.win_shares(points, setup.rules))[0],
-        *means(ratings.places(points, setup.rules)),
+        means(scoring.win_shares(points, setup.rules))[0],
+        *means(scoring.mean_places(points, setup.rules)),
         int(own.any(axis=3).sum()) * setup.match,
         float(count.mean()),
     )

@@ -24,10 +24,10 @@ from oxx_env.game.rules import (
     NUMBERS,
     PASS,
     act,
-    is_positive,
     legal_actions,
     next_random,
 )
+from oxx_env.game.scoring import relative_points, victory_share
 from oxx_env.game.views import TO_THE_END, View, deal_hidden, hide, hide_piles, list_unseen
 from oxx_env.lib.jit import kernel, kernel_allocating
 
@@ -40,36 +40,6 @@ RELATIVE, LEAD, POINTS, WINS = 0, 1, 2, 3
 TALLIES = 4
 
 FIRST_DEALS = 100  # before it is first looked whether more are needed
-
-
-# --- what an outcome is worth -------------------------------------------------------------------
-
-
-@kernel
-def relative_points(game, seat):
-    """Own points of this game minus the mean of the others', turned so that higher is better."""
-    players = np.int64(game["players"])
-    own = np.int64(game["points"][seat])
-    total = 0
-    for other in range(players):
-        total += np.int64(game["points"][other])
-    value = own - (total - own) / (players - 1)
-    return value if is_positive(game) else -value
-
-
-@kernel
-def victory_share(game, seat):
-    """The seat's share of the victory if the match ended now; ties split."""
-    sign = 1 if is_positive(game) else -1
-    own = sign * (np.int64(game["match_points"][seat]) + np.int64(game["points"][seat]))
-    winners = 0
-    for other in range(np.int64(game["players"])):
-        points = np.int64(game["match_points"][other]) + np.int64(game["points"][other])
-        if sign * points > own:
-            return 0.0
-        if sign * points == own:
-            winners += 1
-    return 1.0 / winners
 
 
 # --- the search ---------------------------------------------------------------------------------

@@ -34,7 +34,6 @@ from oxx_env.bots.monte_carlo import (
     growing,
     look,
     parse_budget,
-    relative_points,
     victory_share,
 )
 from oxx_env.game.engine import GREEDY, new_games, play_out, stack_decks
@@ -54,6 +53,7 @@ from oxx_env.game.rules import (
     next_random,
     tick,
 )
+from oxx_env.game.scoring import relative_points
 from oxx_env.game.views import TO_THE_END, View, deal_hidden, list_unseen
 from oxx_env.lib.jit import kernel, kernel_allocating
 from oxx_env.policy import rollout_net

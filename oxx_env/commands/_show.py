@@ -62,11 +62,6 @@ def interval(mean: float, bounds: tuple[float, float], digits: int) -> str:
     return f"{mean:.{digits}f} ({low:.{digits}f} to {high:.{digits}f})"
 
 
-def goal(rules: str) -> str:
-    """Which way points count, in words."""
-    return "most points win" if "positive" in rules.split("+") else "fewest points win"
-
-
 class Bar:
     """Progress on one line of the terminal; silent where stderr is none, or with `quiet`."""
 

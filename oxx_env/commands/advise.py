@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxx_env.bots import ADVISER
 from oxx_env.commands import OK, Report, UserError
+from oxx_env.game.scoring import direction
 from oxx_env.lib.files import read_text
 
 if TYPE_CHECKING:
@@ -66,7 +67,7 @@ class Run(Report):
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
         lines = [render.text(view, color=color, columns=columns), "", *_lines(told)]
-        lines.append(f"({self.bot}; {render.DIRECTION[view.rules]})")
+        lines.append(f"({self.bot}; {direction(view.rules)})")
         lines += advice.lines(told, self.bot)
         self.report(self._data(view, told), texts.fold("\n".join(lines), columns))
         return OK

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
 from oxx_env.commands import OK, Report, Texts, UserError, _show
+from oxx_env.game.scoring import direction
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas
@@ -90,7 +91,7 @@ def headline(result: arenas.Result) -> str:
     cheats = "; somebody sees hidden cards" if result.cheats else ""
     return (
         f"{result.players} players, {result.rules}, deck {result.deck}: "
-        f"{result.games:,} games{match}, seed {result.seed}; {_show.goal(result.rules)}{cheats}"
+        f"{result.games:,} games{match}, seed {result.seed}; {direction(result.rules)}{cheats}"
     )
 
 

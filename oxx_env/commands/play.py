@@ -310,7 +310,7 @@ class Game:
         self.terminal.table(["", "points", "match"], lines)
 
     def _result(self) -> None:
-        from oxx_env.show.render import DIRECTION
+        from oxx_env.game.scoring import direction
 
         scores, ranks = self.table.scores(), self.table.ranks()
         order = sorted(range(len(scores)), key=lambda seat: ranks[seat])
@@ -320,14 +320,14 @@ class Game:
         lines = [[str(ranks[s]), self.names[s], str(scores[s])] for s in order]
         self.terminal.table(["place", "", "points"], lines)
         winners = self.table.winners()
-        direction = DIRECTION[self.table.rules]
+        goal = direction(self.table.rules)
         if self.seat not in winners:
             told = " and ".join(self.names[seat] for seat in winners)
-            self.terminal.say(f"{told} won ({direction}). You came in on place {ranks[self.seat]}.")
+            self.terminal.say(f"{told} won ({goal}). You finished in place {ranks[self.seat]}.")
         elif len(winners) > 1:
-            self.terminal.say(f"You share the victory ({direction}).")
+            self.terminal.say(f"You share the victory ({goal}).")
         else:
-            self.terminal.say(f"You won ({direction})!")
+            self.terminal.say(f"You won ({goal})!")
 
 
 UNDO = -1  # an answer, not an action

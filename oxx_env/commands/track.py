@@ -130,13 +130,13 @@ class Companion:
 
     def follow(self, resumed: bool) -> None:
         """Follow the game to its end, or until the person quits."""
-        from oxx_env.show.render import DIRECTION
+        from oxx_env.game.scoring import direction
         from oxx_env.show.terminal import Quit
 
         tracker, say = self.tracker, self.terminal.say
         say(
             f"{'Going on with' if resumed else 'Following'} a game of {tracker.rules} for "
-            f"{tracker.players}; you are seat {tracker.seat}; {DIRECTION[tracker.rules]}. "
+            f"{tracker.players}; you are seat {tracker.seat}; {direction(tracker.rules)}. "
             "Type ? for help, q to quit."
         )
         show = True
@@ -276,17 +276,17 @@ class Companion:
             self.terminal.say(line)
 
     def _result(self) -> None:
-        from oxx_env.show.render import DIRECTION
+        from oxx_env.game.scoring import direction, most_win, winners
 
         self._tell()
         self.terminal.heading("Game over")
         view = self.tracker.view()
-        best = max if "positive" in view.rules else min
+        best = winners(view.scores, view.rules)
         lines = [
-            [name, str(points), "best" if points == best(view.scores) else ""]
-            for name, points in zip(self.names, view.scores, strict=True)
+            [name, str(view.scores[seat]), "best" if seat in best else ""]
+            for seat, name in enumerate(self.names)
         ]
         self.terminal.table(["", "points", ""], lines)
-        if "positive" in view.rules:
+        if most_win(view.rules):
             self.terminal.say("Each head left in hands and draw piles still costs a point.")
-        self.terminal.say(f"{DIRECTION[view.rules][0].upper()}{DIRECTION[view.rules][1:]}.")
+        self.terminal.say(f"{direction(view.rules).capitalize()}.")

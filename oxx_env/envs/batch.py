@@ -32,10 +32,10 @@ from oxx_env.envs.match import (
     one_of,
 )
 from oxx_env.envs.single import make_bots
-from oxx_env.game import cards, engine
+from oxx_env.game import cards, engine, scoring
 from oxx_env.game.observe import OBS
 from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
-from oxx_env.game.table import check_games, check_seat, ranks, whole
+from oxx_env.game.table import check_games, check_seat, whole
 from oxx_env.game.views import View
 from oxx_env.lib.seeding import bot_rng
 
@@ -309,7 +309,7 @@ class Batch:
 
     def _results(self, game: np.void, illegal: list[int]) -> dict[str, Any]:
         points = (game["match_points"].astype(np.int64) + game["points"])[: int(game["players"])]
-        places = ranks(points, RULE_SETS[game["rules"]])
+        places = scoring.ranks(points, RULE_SETS[game["rules"]])
         return {
             "scores": points.tolist(),
             "ranks": places,

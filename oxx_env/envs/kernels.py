@@ -25,11 +25,11 @@ from oxx_env.game.rules import (
     color_count,
     decides,
     heads_of,
-    is_positive,
     legal_actions,
     match_over,
     pile_cell,
 )
+from oxx_env.game.scoring import match_points, sign, victory_share
 from oxx_env.lib.jit import kernel
 
 # What a step pays.
@@ -44,49 +44,28 @@ STATE_CARD = 1 + N_COLORS
 
 
 @kernel
-def points_of(game, seat):
-    """The seat's rulebook points of the whole match so far."""
-    return np.int64(game["match_points"][seat]) + np.int64(game["points"][seat])
-
-
-@kernel
 def note_points(game, rewards):
     """Before something happens: remember all points in `rewards` float64 [P]."""
     for seat in range(np.int64(game["players"])):
-        rewards[seat] = points_of(game, seat)
+        rewards[seat] = match_points(game, seat)
 
 
 @kernel
 def write_rewards(game, reward, rewards):
     """After it happened: turn the points noted in `rewards` [P] into what the seats get for it."""
     players = np.int64(game["players"])
-    sign = 1.0 if is_positive(game) else -1.0
     if reward == WIN:
-        _write_win(game, sign, rewards)
+        over = match_over(game)
+        for seat in range(players):
+            rewards[seat] = victory_share(game, seat) if over else 0.0
         return
     total = 0.0
     for seat in range(players):
-        rewards[seat] = sign * (points_of(game, seat) - rewards[seat]) + 0.0  # no -0.0
+        rewards[seat] = sign(game) * (match_points(game, seat) - rewards[seat]) + 0.0  # no -0.0
         total += rewards[seat]
     if reward == RELATIVE:
         for seat in range(players):
             rewards[seat] -= (total - rewards[seat]) / (players - 1)
-
-
-@kernel
-def _write_win(game, sign, rewards):
-    """At the end of the match, each winner's share of the victory; otherwise nothing."""
-    players = np.int64(game["players"])
-    best, winners = sign * points_of(game, 0), 0
-    for seat in range(players):
-        best = max(best, sign * points_of(game, seat))
-    for seat in range(players):
-        rewards[seat] = 0.0
-        winners += sign * points_of(game, seat) == best
-    if match_over(game):
-        for seat in range(players):
-            if sign * points_of(game, seat) == best:
-                rewards[seat] = 1.0 / winners
 
 
 @kernel
@@ -138,10 +117,10 @@ def end_by_illegal(game, deck, offenders):
     has taken, and of the whole deck for each game to come.
     """
     players = np.int64(game["players"])
-    sign = 1 if is_positive(game) else -1
+    turned = sign(game)
     worst, best = np.int64(1 << 40), np.int64(-(1 << 40))
     for seat in range(players):
-        points = sign * points_of(game, seat)
+        points = turned * match_points(game, seat)
         worst = min(worst, points)
         if offenders >> seat & 1 == 0:
             best = max(best, points)
@@ -153,7 +132,7 @@ def end_by_illegal(game, deck, offenders):
         price -= heads_of(deck["cards"][game["taken"][index]])
     for seat in range(players):
         points = worst - price if offenders >> seat & 1 else best
-        game["match_points"][seat] = sign * points - np.int64(game["points"][seat])
+        game["match_points"][seat] = turned * points - np.int64(game["points"][seat])
         game["picks"][seat] = NO_CARD
     clear_revealed(game)
     game["phase"] = OVER

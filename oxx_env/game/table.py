@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game import cards, engine, validation
+from oxx_env.game import cards, engine, scoring, validation
 from oxx_env.game.replay import ALL_SEATS, Deal, Replay, Rounds, Start
 from oxx_env.game.rules import (
     ACTIONS,
@@ -273,11 +273,11 @@ class Table:
 
     def ranks(self) -> list[int]:
         """Places by the points of the match so far, 1 = best, ties share, by seat."""
-        return ranks(self.points(), self.rules)
+        return scoring.ranks(self.points(), self.rules)
 
     def winners(self) -> list[int]:
         """The seats with the best points of the match so far."""
-        return [seat for seat, rank in enumerate(self.ranks()) if rank == 1]
+        return scoring.winners(self.points(), self.rules)
 
     # --- looking back ---
 
@@ -348,12 +348,6 @@ class _Log:
 
 def _drawn_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
-
-
-def ranks(points: NDArray[np.integer[Any]], rules: str) -> list[int]:
-    """Places for rulebook points [P]: 1 = best (fewest, in `positive` most), ties share."""
-    better = (points if rules in ("base", "color") else -points).tolist()
-    return [1 + sum(other < own for other in better) for own in better]
 
 
 def whole(action: Any) -> int | None:

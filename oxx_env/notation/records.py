@@ -24,7 +24,7 @@ from typing import IO, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game import cards
+from oxx_env.game import cards, scoring
 from oxx_env.game.cards import NUMBERS
 from oxx_env.game.replay import ALL_SEATS, Deal, Event, FinishedGame, Replay, Rounds, Start
 from oxx_env.game.rules import (
@@ -42,7 +42,7 @@ from oxx_env.game.rules import (
     deck_cards,
     deck_record,
 )
-from oxx_env.game.table import MAX_SEED, Table, ranks, whole
+from oxx_env.game.table import MAX_SEED, Table, whole
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS
 from oxx_env.game.views import hide_piles
 from oxx_env.lib.files import open_regular, open_whole
@@ -223,7 +223,7 @@ class Record:
             deal=game.deal,
             rounds=game.rounds,
             scores=points.tolist(),
-            winners=[seat for seat, rank in enumerate(ranks(points, rules)) if rank == 1],
+            winners=scoring.winners(points, rules),
             ended_by=game.ended_by,
             decisions=game.decisions,
         )

@@ -21,16 +21,10 @@ from numpy.typing import NDArray
 
 from oxx_env.game.cards import COLORS, LETTERS, MOST_LETTERS, letters
 from oxx_env.game.rules import FIRST_ROW, deck_cards
+from oxx_env.game.scoring import direction, winners
 from oxx_env.game.views import View
 from oxx_env.lib.extras import needed_by
 from oxx_env.lib.texts import counted, fold, packed, printable, width
-
-DIRECTION = {
-    "base": "fewest points win",
-    "color": "fewest points win",
-    "positive": "most points win",
-    "color+positive": "most points win",
-}
 
 _ANSI = {  # background and foreground of a head's letter
     "B": "\x1b[1;97;44m",
@@ -65,10 +59,8 @@ def situation(view: View, names: Sequence[str] | None = None) -> str:
     """One line: what is to be decided, and by whom."""
     called = seat_names(view, names)
     if view.phase == "over":
-        best = (max if DIRECTION[view.rules].startswith("most") else min)(view.scores)
-        winners = [called[seat] for seat, points in enumerate(view.scores) if points == best]
-        which = DIRECTION[view.rules].partition(" ")[0]
-        return f"game over; {which} points: {', '.join(winners)}"
+        best = [called[seat] for seat in winners(view.scores, view.rules)]
+        return f"game over; {direction(view.rules).removesuffix(' win')}: {', '.join(best)}"
     if view.phase == "row":
         seat, number = view.revealed[0]
         if not view.to_act:  # nothing to choose: a game that is followed, not played
@@ -87,7 +79,7 @@ def headline(view: View) -> str:
         parts[-1] = f"after {int(game['round'])} rounds"
     if game["match_games"] > 1:
         parts.append(f"game {int(game['match_game'])} of {int(game['match_games'])}")
-    return " · ".join([*parts, DIRECTION[view.rules]])
+    return " · ".join([*parts, direction(view.rules)])
 
 
 # --- text ---------------------------------------------------------------------------------------
@@ -365,10 +357,10 @@ def _scene(
     called = seat_names(view, names)
     legal = set(view.legal)
     scene.rect(0, 0, WIDTH, HEIGHT, FELT)
-    direction = DIRECTION[view.rules]
-    top = headline(view).removesuffix(f" · {direction}")
+    goal = direction(view.rules)
+    top = headline(view).removesuffix(f" · {goal}")
     scene.write(20, 24, top, 17, PALE, bold=True)
-    scene.write(WIDTH - 20, 24, direction.capitalize(), 17, ACCENT, "end", bold=True)
+    scene.write(WIDTH - 20, 24, goal.capitalize(), 17, ACCENT, "end", bold=True)
 
     marked = {action - FIRST_ROW for action in legal if action >= FIRST_ROW}
     _draw_rows(scene, view, deck, marked if row is None else {row})

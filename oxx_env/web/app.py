@@ -37,6 +37,7 @@ from starlette.staticfiles import StaticFiles
 from oxx_env.bots.advice import ERRORS
 from oxx_env.game import cards
 from oxx_env.game.rules import RULE_SETS
+from oxx_env.game.scoring import direction
 from oxx_env.notation import records, wording
 from oxx_env.show import render
 from oxx_env.web import coach, requests
@@ -268,7 +269,7 @@ async def info(request: Request) -> Response:
             "rules": [
                 {
                     "name": rules,
-                    "direction": render.DIRECTION[rules],
+                    "direction": direction(rules),
                     "text": wording.rules_text(rules),
                 }
                 for rules in RULE_SETS

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from oxx_env.game.rules import CARD_PHASE, NO_CARD, deck_cards
+from oxx_env.game.scoring import direction
 from oxx_env.notation import records, wording
-from oxx_env.show.render import DIRECTION
 
 if TYPE_CHECKING:
     from oxx_env.web.room import Room
@@ -34,7 +34,7 @@ def table_state(room: Room, seat: int | None, since: int | None) -> dict[str, An
         "seat": seat,
         "turn": 0 if seat is None else room.turn(seat),
         "rules": room.setup.rules,
-        "direction": DIRECTION[room.setup.rules],
+        "direction": direction(room.setup.rules),
         "deck": room.setup.deck_name,
         "coach": room.setup.coach,
         "seats": [_seat_state(room, index, seat) for index in range(players)],
@@ -128,7 +128,7 @@ def replay_game(record: dict[str, Any], number: int = 1) -> dict[str, Any]:
             )
     return {
         **checked.summary(),
-        "direction": DIRECTION[rules],
+        "direction": direction(rules),
         "cards": deck,
         "names": names,
         "events": events,
