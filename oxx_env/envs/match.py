@@ -135,7 +135,7 @@ class Match:
             return records.start_at(record, told["round"] if rounds is None else rounds)
         if "position" not in told:
             return None
-        from oxx_env.notation.position import from_text, view_from_dict
+        from oxx_env.notation.position import deck_entry, from_text, view_from_dict
 
         position, deck = told["position"], told.get("deck")
         otherwise: dict[str, Any] = {
@@ -143,16 +143,14 @@ class Match:
             "match": {"game": 1, "of": self.table.games_per_match},
         }
         if deck is None and not callable(self.table.deck_spec):
-            heads = cards.load_deck(self.table.deck_spec).tolist()
-            otherwise["deck"] = {"name": cards.deck_name(self.table.deck_spec), "cards": heads}
+            otherwise["deck"] = deck_entry(self.table.deck_spec)
         if isinstance(position, str):
             return Start.at(from_text(position, deck, otherwise))
         if not isinstance(position, dict):
             raise ValueError(f"options: position must be a text or a view's dict, not {position!r}")
         position = {**otherwise, **{k: v for k, v in position.items() if v is not None}}
         if deck is not None:
-            heads = cards.load_deck(deck).tolist()
-            position["deck"] = {"name": cards.deck_name(deck), "cards": heads}
+            position["deck"] = deck_entry(deck)
         return Start.at(view_from_dict(position))
 
     def check_dealt(self, what: str) -> None:

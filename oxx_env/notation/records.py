@@ -148,7 +148,7 @@ def parse_record(line: str | bytes, where: str = "record") -> dict[str, Any]:
     except UnicodeDecodeError as error:
         raise RecordFileError(f"{where}: byte {error.start + 1} is not UTF-8") from None
     try:
-        record = json.loads(text, parse_constant=_no_constant)
+        record = json.loads(text, parse_constant=no_constant)
     except json.JSONDecodeError as error:
         if text.lstrip().startswith("{") and not text.rstrip().endswith("}"):
             raise RecordFileError(f"{where} breaks off in the middle of a record") from None
@@ -163,7 +163,8 @@ def parse_record(line: str | bytes, where: str = "record") -> dict[str, Any]:
     return record
 
 
-def _no_constant(name: str) -> None:
+def no_constant(name: str) -> None:
+    """For `json.loads`: NaN and infinities are refused."""
     raise ValueError(f"{name} is no number")
 
 
@@ -389,10 +390,15 @@ def replay_file(path: str | os.PathLike[str]) -> Iterator[Record | RecordError]:
 # --- checking -------------------------------------------------------------------------------------
 
 
+def kernel_deck(deck: cards.DeckSpec | list[Any]) -> NDArray[np.void]:
+    """DECK [1], read-only, of a deck spec or of head counts [110][6] as in JSON. Raises
+    DeckError."""
+    return _kernel_deck(cards.load_deck(deck).tobytes())
+
+
 @functools.lru_cache(maxsize=64)
-def kernel_deck(heads: tuple[tuple[int, ...], ...]) -> NDArray[np.void]:
-    """DECK [1], read-only, of head counts [110][6]. Raises DeckError."""
-    deck = deck_record(cards.load_deck(np.array(heads, np.int64)))
+def _kernel_deck(heads: bytes) -> NDArray[np.void]:
+    deck = deck_record(np.frombuffer(heads, np.uint8).reshape(NUMBERS, -1))
     deck.flags.writeable = False
     return deck
 
@@ -582,13 +588,10 @@ class _RecordReader(Reader):
         name = deck.get("name")
         if not isinstance(name, str):
             self.fail("deal", "format", f"deck name {short(name)}; should be a text")
-        given = self.as_list(deck.get("cards"), "deal", "deck cards")
-        for number, card in enumerate(given, start=1):
-            self.as_ints(card, "deal", f"deck card {number}")
         try:
-            return str(name), kernel_deck(tuple(map(tuple, given)))
-        except (cards.DeckError, OverflowError, ValueError) as error:
-            self.fail("deal", "R1", f"the deck's cards should be 110 of six head counts: {error}")
+            return str(name), kernel_deck(self.as_list(deck.get("cards"), "deal", "deck cards"))
+        except cards.DeckError as error:
+            self.fail("deal", "R1", str(error))
             raise AssertionError from error
 
     def _read_deal(self, draw_piles: Any, rows: Any) -> Deal:
