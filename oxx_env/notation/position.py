@@ -7,7 +7,7 @@
 ('base', 4, 'card', [0, 5, 0, 0])
 >>> from_text("4p | rows 12 7 5 9 60 | hand 3 17 5 88")
 Traceback (most recent call last):
-oxx_env.notation.PositionError: card 5 stands twice: it is already in row 2
+oxx_env.notation.position_facts.PositionError: card 5 stands twice: it is already in row 2
   4p | rows 12 7 5 9 60 | hand 3 17 5 88
                                     ^
 
