@@ -21,7 +21,7 @@ from oxx_env.bots import Bot, make
 from oxx_env.game import cards
 from oxx_env.game.engine import PENDING, masks, pending, step
 from oxx_env.game.rules import ACTIONS, MAX_PLAYERS
-from oxx_env.game.table import Table, whole
+from oxx_env.game.table import Table, as_integer
 from oxx_env.game.views import clone
 from oxx_env.lib.seeding import bot_rng, game_seed
 from oxx_env.lib.version import __version__
@@ -234,7 +234,7 @@ class Player:
             self._decisions[entry] += 1
         else:
             self._timed.add(kind)
-        number = whole(action)
+        number = as_integer(action)
         if number is None or not 0 <= number < ACTIONS or not mask[number]:
             raise ValueError(
                 f"bot {spec_name(bot)!r} at seat {seat} chose {action!r}, which is not legal; "

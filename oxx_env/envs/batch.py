@@ -35,7 +35,7 @@ from oxx_env.envs.single import make_bots
 from oxx_env.game import cards, engine, scoring
 from oxx_env.game.observe import OBS
 from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
-from oxx_env.game.table import check_games, check_seat, whole
+from oxx_env.game.table import as_integer, check_games, check_seat
 from oxx_env.game.views import View
 from oxx_env.lib.seeding import bot_rng
 
@@ -282,7 +282,7 @@ class Batch:
                 view, rng = self._view(games, g, seat), self._bot_rngs[g, seat]
                 self._uses((g, seat), rng)
                 action = bot.act(view, rng)
-                number = whole(action)
+                number = as_integer(action)
                 if number is None or number not in view.legal:
                     name = f"bot {getattr(bot, 'spec', bot)} at player_{seat}"
                     text = illegal_text(name, action, view.legal)

@@ -19,7 +19,7 @@ from oxx_env.game import cards
 from oxx_env.game.observe import HIGH, LOW, OBS
 from oxx_env.game.replay import Start
 from oxx_env.game.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
-from oxx_env.game.table import Mark, Table, check_seat, check_seed, whole
+from oxx_env.game.table import Mark, Table, as_integer, check_seat, check_seed
 from oxx_env.game.views import View
 from oxx_env.notation import records
 
@@ -131,7 +131,7 @@ class Match:
             record = told["record"]
             if isinstance(record, str | bytes):
                 record = records.parse_record(record)
-            rounds = whole(told["round"])
+            rounds = as_integer(told["round"])
             return records.start_at(record, told["round"] if rounds is None else rounds)
         if "position" not in told:
             return None
@@ -224,7 +224,7 @@ class Match:
 
     def as_action(self, seat: int, action: Any, name: str = "player_") -> int:
         """The action as an int that fits a byte. Raises IllegalAction unless it is an integer."""
-        number = whole(action)
+        number = as_integer(action)
         if number is None:
             raise self.illegal(seat, action, name)
         if 0 <= number < ACTIONS:

@@ -350,7 +350,7 @@ def _drawn_seed() -> int:
     return int(np.random.SeedSequence().generate_state(1, np.uint64)[0] >> np.uint64(11))
 
 
-def whole(action: Any) -> int | None:
+def as_integer(action: Any) -> int | None:
     """An action as an int: of an integer of any kind, or of an array of one; else None."""
     try:
         return operator.index(action)

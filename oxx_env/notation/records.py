@@ -42,7 +42,7 @@ from oxx_env.game.rules import (
     deck_cards,
     deck_record,
 )
-from oxx_env.game.table import MAX_SEED, Table, whole
+from oxx_env.game.table import MAX_SEED, Table, as_integer
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS
 from oxx_env.game.views import hide_piles
 from oxx_env.lib.files import open_regular, open_whole
@@ -330,7 +330,7 @@ def play_match(table: Table, bots: Sequence[Any], rngs: Sequence[np.random.Gener
     while deciders := table.deciders():
         for seat, view in [(seat, table.view(seat)) for seat in deciders]:
             action = bots[seat].act(view, rngs[seat])
-            number = whole(action)
+            number = as_integer(action)
             table.act(seat, action if number is None else number)
 
 
