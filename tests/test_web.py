@@ -17,7 +17,6 @@ import types
 import urllib.request
 import warnings
 from concurrent.futures import ThreadPoolExecutor
-from pathlib import Path
 
 import numpy as np
 import pytest
@@ -29,12 +28,12 @@ with warnings.catch_warnings():
     from starlette.testclient import TestClient, WebSocketDisconnect
 
 # ruff: noqa: E402
-from oxx_env import cards, records
+from oxx_env import advice, cards, records
 from oxx_env.commands import _cli, serve
 from oxx_env.game.rules import NO_SEED, RULE_SETS
 from oxx_env.game.scoring import direction
 from oxx_env.web import coach, limits, rooms, storage
-from oxx_env.web.app import MAX_LINE, make_app
+from oxx_env.web.app import MAX_LINE, STATIC, make_app
 from oxx_env.web.errors import RequestError
 from oxx_env.web.levels import bot_of, levels
 from oxx_env.web.requests import MAX_BODY
@@ -903,10 +902,20 @@ def test_the_page_loads_nothing_from_elsewhere(client):
     assert "main.js" in names
     for name in names:
         assert client.get(f"/{name}").status_code == 200
-    static = Path(rooms.__file__).parent / "static"
-    for file in static.iterdir():
+    for file in STATIC.iterdir():
         text = file.read_text(encoding="utf-8").replace("http://www.w3.org/", "")
         assert "http://" not in text and "https://" not in text, file.name
+
+
+def test_the_page_gets_colors_letters_and_limits_from_the_server(client):
+    info = client.get("/api/info").json()
+    assert "".join(info["letters"]) == cards.LETTERS and tuple(info["colors"]) == cards.COLORS
+    assert (info["cards"], info["errors"], info["max_file"]) == (110, advice.ERRORS, 8 << 20)
+    rows = {one["name"]: one["full_row"] for one in info["rules"]}
+    assert rows == {"base": 5, "positive": 5, "color": None, "color+positive": None}
+    for file in STATIC.glob("*.js"):
+        text = file.read_text(encoding="utf-8")
+        assert cards.LETTERS not in text and not re.search(r"\b110\b|\bblack\b.*white", text)
 
 
 def test_pages_of_other_sites_can_neither_play_nor_read(client, seat):
@@ -2050,6 +2059,7 @@ def test_a_replay_shows_each_hand_before_each_round(client, tmp_path, rules):
                 assert number in hand and len(hand) <= 4
         reveals = [event for event in game["events"] if event["kind"] == "reveal"]
         assert [event["round"] for event in reveals] == list(range(1, len(record["rounds"]) + 1))
+        assert [seat for seat in range(3) if game["ranks"][seat] == 1] == record["winners"]
         assert game["hands"][0]["hands"] == [sorted(pile[:4]) for pile in record["draw_piles"]]
 
 

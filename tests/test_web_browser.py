@@ -86,27 +86,51 @@ def start(page, players=10, **choices):
     page.wait_for_selector(".game")
 
 
-def play_on(page, act, limit=200):
+@contextlib.contextmanager
+def redrawn(page, part=".game"):
+    """Wait, after the block, until a part of the page has changed."""
+    script = "part => document.querySelector(part).innerHTML"
+    before = page.evaluate(script, part)
+    yield
+    page.wait_for_function(f"([part, old]) => ({script})(part) !== old", arg=[part, before])
+
+
+def choose(page, choice=CHOICE):
+    """Click the first choice."""
+    page.wait_for_selector(choice)
+    with redrawn(page):
+        page.locator(choice).first.click()
+
+
+def play_on(page, act=choose, choice=CHOICE, limit=300):
     """Let `act(page)` decide until the match is over; how many decisions there were."""
     for count in range(limit):
-        page.wait_for_selector(f"{CHOICE}, #result")
+        page.wait_for_selector(f"{choice}, #result")
         if page.query_selector("#result"):
             return count
-        before = page.inner_html(".game")
-        act(page)
-        page.wait_for_function(
-            "old => document.querySelector('.game').innerHTML !== old", arg=before
-        )
+        with redrawn(page):
+            act(page)
     raise AssertionError("the game does not end")
+
+
+def wait_for_text(page, selector, pattern):
+    """Wait until the text of an element matches a JavaScript pattern."""
+    script = f"selector => /{pattern}/.test(document.querySelector(selector)?.innerText ?? '')"
+    page.wait_for_function(script, arg=selector)
+
+
+def wait_for_log(page, timeout=None):
+    """Wait until the log has a line."""
+    page.wait_for_selector(".log li", state="attached", timeout=timeout)
 
 
 def test_a_whole_game_is_played_by_clicking(visitor):
     page = visitor()
     start(page, rules="base")
     assert page.get_by_text("Fewest points win").first.is_visible()
-    count = play_on(page, lambda page: page.locator(CHOICE).first.click())
+    count = play_on(page)
     assert count >= 6
-    assert re.search(r"You won|share|came in on place \d", page.inner_text("#result"))
+    assert re.search(r"You won|share|finished \d+(st|nd|rd|th)", page.inner_text("#result"))
     assert page.locator("[aria-label='The result'] tbody tr").count() == 10
 
 
@@ -145,16 +169,11 @@ def test_a_reload_in_mid_game_goes_on_where_it_was(visitor):
     page = visitor()
     start(page, players=4)
     for _ in range(3):
-        page.wait_for_selector(CHOICE)
-        before = page.inner_html(".game")
-        page.locator(CHOICE).first.click()
-        page.wait_for_function(
-            "old => document.querySelector('.game').innerHTML !== old", arg=before
-        )
+        choose(page)
     page.wait_for_selector(CHOICE)
 
     def seen():
-        texts = [page.inner_text(part) for part in (".head .says", ".seats")]
+        texts = [page.inner_text(part) for part in (".head .message", ".seats")]
         images = page.locator(".board .card, .hand .card").all()
         return texts + [image.get_attribute("src") for image in images]
 
@@ -176,13 +195,9 @@ def test_two_tabs_of_one_seat_do_not_disturb_each_other(visitor):
         here, there = (page, other) if turn % 2 else (other, page)
         here.wait_for_selector(CHOICE)
         there.wait_for_selector(CHOICE)
-        said = here.inner_text(".says")
-        assert there.inner_text(".says") == said
-        here.locator(CHOICE).first.click()
-        for one in (here, there):
-            one.wait_for_function(
-                "old => document.querySelector('.says').textContent !== old", arg=said
-            )
+        assert there.inner_text(".message") == here.inner_text(".message")
+        with redrawn(here, ".message"), redrawn(there, ".message"):
+            here.locator(CHOICE).first.click()
 
 
 def numbers(page, selector):
@@ -259,13 +274,13 @@ def share_a_table(page, players=3):
     page.wait_for_selector("#uncover")
 
 
-def nothing_is_told(page, hand):
+def shows_no_card_of(page, hand):
     """No card of a hand is anywhere in the page: not as a picture, not in words."""
-    told = page.evaluate("document.querySelector('main').innerHTML")
-    said = page.inner_text("#said")
+    main = page.evaluate("document.querySelector('main').innerHTML")
     for number in hand:
-        assert f'data-card="{number}"' not in told and f"card/{number}-" not in told
-        assert not re.search(rf"\b{number}, \d (blue|yellow|green|red|black|white)", told + said)
+        assert f'data-card="{number}"' not in main and f"card/{number}-" not in main
+        words = rf"\b{number}, \d (blue|yellow|green|red|black|white)"
+        assert not re.search(words, main + page.inner_text("#announcer"))
     assert page.locator(".pick").count() == 0
     assert page.locator(".coach").count() == 0
 
@@ -277,29 +292,27 @@ def test_people_at_one_device_see_one_hand_at_a_time(visitor):
     share_a_table(page)
     tokens = page.url.split("/")[-1].split(".")
     assert len(set(tokens)) == 2
-    assert "Anna: it is your turn" in page.inner_text(".says")
+    assert "Anna: it is your turn" in page.inner_text(".message")
     assert page.evaluate("document.activeElement.id") == "uncover"
     hands, played = {}, []
-    for turn in range(6):  # three rounds; who chose last stays in front for the next one
+    for turn in range(6):  # three rounds; the last chooser stays in front for the next one
         page.wait_for_selector("#uncover.main, button.row")
         while page.locator("button.row").count():  # rows are chosen in the open
-            said = page.inner_text(".says")
-            assert re.match(r"(Anna|Ben): choose a row for \d+", said)
-            page.locator("button.row").first.click()
-            page.wait_for_function("old => document.querySelector('.says').innerText !== old",
-                                   arg=said)  # fmt: skip
+            assert re.match(r"(Anna|Ben): choose a row for \d+", page.inner_text(".message"))
+            with redrawn(page, ".message"):
+                page.locator("button.row").first.click()
             page.wait_for_selector("#uncover.main, button.row")
         name = re.fullmatch(r"Show (Anna|Ben)'s cards", page.inner_text("#uncover"))[1]
-        assert page.inner_text(".says").startswith(f"{name}: it is your turn")
+        assert page.inner_text(".message").startswith(f"{name}: it is your turn")
         played.append(name)
-        nothing_is_told(page, [n for hand in hands.values() for n in hand])
+        shows_no_card_of(page, [n for hand in hands.values() for n in hand])
         if turn == 3:
             page.reload()  # the curtain is there again
             page.wait_for_selector("#uncover")
-            nothing_is_told(page, [n for hand in hands.values() for n in hand])
+            shows_no_card_of(page, [n for hand in hands.values() for n in hand])
         for key in ("1", "c"):  # no card can be chosen blindly, and no coach asked
             page.keyboard.press(key)
-        nothing_is_told(page, [])
+        shows_no_card_of(page, [])
         assert page.evaluate("document.activeElement.id") == "uncover"
         page.keyboard.press("Enter")
         page.wait_for_selector("button.pick:not(:disabled)")
@@ -318,16 +331,8 @@ def test_people_at_one_device_see_one_hand_at_a_time(visitor):
 def test_a_shared_game_is_played_to_its_end_and_again(visitor):
     page = visitor()
     share_a_table(page, players=9)
-    choice = f"#uncover.main, {CHOICE}, #result"
-    for _ in range(300):
-        page.wait_for_selector(choice)
-        if page.locator("#result").count():
-            break
-        before = page.inner_html(".game")
-        page.locator(f"#uncover.main, {CHOICE}").first.click()
-        page.wait_for_function(
-            "old => document.querySelector('.game').innerHTML !== old", arg=before
-        )
+    choice = f"#uncover.main, {CHOICE}"
+    play_on(page, lambda page: page.locator(choice).first.click(), choice)
     assert re.search(r"(Anna|Ben|Greedy).* won!", page.inner_text("#result"))
     page.get_by_role("link", name="Review the match").click()
     page.get_by_label("Seat").select_option("1")
@@ -349,8 +354,8 @@ def test_the_coach_advises_and_tells_what_a_move_cost(visitor):
     assert page.locator("#advice td li").count() >= page.locator("#advice tbody tr").count()
     page.locator(CHOICE).last.click()
     page.wait_for_selector("#judgement")
-    said = r"best choice|about equal|lost [\d.]+ points \(± [\d.]+\)"
-    assert re.search(said, page.inner_text("#judgement"))
+    judgement = r"best choice|about equal|lost [\d.]+ points \(± [\d.]+\)"
+    assert re.search(judgement, page.inner_text("#judgement"))
     play_on(page, lambda page: page.locator(CHOICE).last.click())
     page.get_by_role("link", name="Review the match").click()
     page.wait_for_selector("#worst")
@@ -410,7 +415,7 @@ def test_everything_on_the_table_is_told_in_words(visitor):
         " one.getAttribute('aria-label') || one.textContent.trim() || one.labels?.length)"
     )
     page.locator(CHOICE).first.click()
-    page.wait_for_function("() => document.getElementById('said').textContent !== ''")
+    page.wait_for_function("() => document.getElementById('announcer').textContent !== ''")
 
 
 def test_cards_move_unless_motion_is_not_wanted(visitor):
@@ -426,15 +431,15 @@ def test_cards_move_unless_motion_is_not_wanted(visitor):
         start(page, players=3)
         page.wait_for_selector(CHOICE)
         page.locator(CHOICE).first.click()
-        page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+        wait_for_log(page)
         assert (page.evaluate("window.moved") > 0) == (wanted == "no-preference")
 
 
-def watch_says(page):
-    """Keep all that the line under the head says from now on."""
+def record_messages(page):
+    """Collect all messages under the head from now on."""
     page.evaluate(
-        "window.says = []; new MutationObserver(() => window.says.push("
-        "document.querySelector('.says')?.innerText)).observe("
+        "window.messages = []; new MutationObserver(() => window.messages.push("
+        "document.querySelector('.message')?.innerText)).observe("
         "document.querySelector('.game'), { childList: true, subtree: true })"
     )
 
@@ -452,18 +457,18 @@ def test_what_is_chosen_without_a_connection_is_sent_once_when_it_is_back(visito
     page = visitor()
     start(page, players=3)
     page.wait_for_selector(CHOICE)
-    watch_says(page)
+    record_messages(page)
     page.context.set_offline(True)
     page.locator(CHOICE).first.click()
-    told = "The connection is lost; your choice is sent as soon as it is back …"
-    page.wait_for_function("told => document.querySelector('.says').innerText === told", arg=told)
+    lost = "The connection is lost; your choice is sent as soon as it is back …"
+    wait_for_text(page, ".message", lost)
     page.locator(".pick, .row").first.click(force=True)  # it is on its way: no other one counts
     page.wait_for_timeout(1200)
-    assert told in page.inner_text(".says")
-    assert not any("fetch" in text for text in page.evaluate("window.says") if text)
+    assert lost in page.inner_text(".message")
+    assert not any("fetch" in text for text in page.evaluate("window.messages") if text)
     page.context.set_offline(False)
-    page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1", timeout=5000)
-    page.wait_for_function("() => !/connection/.test(document.querySelector('.says')?.innerText)")
+    wait_for_log(page, timeout=5000)
+    wait_for_text(page, ".message", "^(?!.*connection)")
     assert turn_of(page) == 1
 
 
@@ -497,7 +502,7 @@ def test_a_move_whose_answer_is_lost_is_neither_lost_nor_made_twice(visitor):
 
     page.route("**/moves*", lose)
     page.locator(CHOICE).first.click()
-    page.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+    wait_for_log(page)
     for _ in range(50):
         if len(keys) == 2:
             break
@@ -542,7 +547,7 @@ def test_a_guest_takes_one_seat_and_is_told_when_it_is_given_to_a_bot(visitor):
     page.locator("#bot-1").dblclick()
     guest.wait_for_selector("[role=alert]")
     assert guest.inner_text("[role=alert]") == "your seat was given to Careful; you may watch"
-    page.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
+    wait_for_text(page, ".seats", "Careful")
     assert f"Careful plays on for {name}." in page.locator(".log li").all_text_contents()
     guest.get_by_role("link", name="Watch the table").click()
     guest.wait_for_selector(".game")
@@ -550,7 +555,7 @@ def test_a_guest_takes_one_seat_and_is_told_when_it_is_given_to_a_bot(visitor):
     assert guest.locator(".pick, .coach, #leave").count() == 0
     page.locator("button.pick:not(:disabled)").first.click()
     page.locator("#bot-2").click()
-    guest.wait_for_function("() => document.querySelectorAll('.log li.round').length >= 1")
+    guest.wait_for_selector(".log li.round", state="attached")
     assert guest.locator(".pick").count() == 0
 
 
@@ -559,7 +564,7 @@ def test_one_who_leaves_may_watch_and_another_seat_is_taken_by_saying_so(visitor
     link = page.locator(".invite").get_attribute("href")
     other = guest.context.new_page()
     other.goto(link)
-    assert "holds a seat there already" in other.inner_text("main")
+    assert "already has a seat at this table" in other.inner_text("main")
     other.get_by_label("Name of the other player").fill("Bea")
     other.get_by_role("button", name="Take another seat").click()
     other.wait_for_selector(".curtain")  # two at one device
@@ -568,9 +573,9 @@ def test_one_who_leaves_may_watch_and_another_seat_is_taken_by_saying_so(visitor
     guest.on("dialog", lambda dialog: dialog.accept())
     guest.get_by_text("Watchers and seats").click()
     guest.get_by_role("button", name="Leave the table").click()
-    guest.wait_for_function("() => document.body.innerText.includes('You are watching')")
-    page.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
-    other.wait_for_function("() => document.querySelector('.seats')?.innerText.includes('Careful')")
+    wait_for_text(guest, "body", "You are watching")
+    wait_for_text(page, ".seats", "Careful")
+    wait_for_text(other, ".seats", "Careful")
 
 
 def test_a_match_shows_its_standings_between_games(visitor):
@@ -629,8 +634,8 @@ def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
     assert [row(index) for index in range(5)] == [[number] for number in record["rows"]]
     page.focus("#main")
     page.keyboard.press("ArrowRight")
-    page.wait_for_function("() => document.getElementById('told').textContent.includes('revealed')")
-    assert page.locator(".shown figure").count() == 3
+    wait_for_text(page, "#step-text", "revealed")
+    assert page.locator(".revealed figure").count() == 3
     page.get_by_label("Seen from").select_option("1")
     held = numbers(page, ".held [data-card]")
     hand = sorted(record["draw_piles"][1][:4])
@@ -638,43 +643,32 @@ def test_a_record_is_replayed_step_by_step(visitor, tmp_path):
     assert held == hand
     page.focus("#main")
     page.keyboard.press("End")
-    page.wait_for_function(
-        "() => document.getElementById('told').textContent === 'The game is over.'"
-    )
+    wait_for_text(page, "#step-text", "The game is over.")
     points = [int(text) for text in page.locator(".seat .points").all_inner_texts()]
     assert points == record["scores"]
     page.keyboard.press("ArrowLeft")
     page.locator("#step").fill("5")
-    assert page.inner_text("#told")
+    assert page.inner_text("#step-text")
     page.locator("#game").select_option("1")
-    page.wait_for_function(
-        "() => document.getElementById('told').textContent === 'The cards are dealt.'"
-    )
+    wait_for_text(page, "#step-text", "The cards are dealt.")
     page.locator("#judged").select_option("2")
     page.get_by_role("button", name="Ask the coach").click()
     page.wait_for_selector("svg.graph")
     assert page.locator("[aria-label='Review'] h3").inner_text() == "seat 2"
     assert page.locator("#worst > li").count() <= 3
-    see = page.get_by_role("button", name="See it")
+    see = page.get_by_role("button", name="Show it")
     if see.count():
-        told = re.search(r"Round (\d+)", page.locator("#worst > li").first.inner_text())[1]
+        round_ = re.search(r"Round \d+", page.locator("#worst > li").first.inner_text())[0]
         see.first.click()
         page.keyboard.press("ArrowRight")
-        page.wait_for_function(
-            "told => document.getElementById('told').textContent.startsWith(`Round ${told}:`)",
-            arg=told,
-        )
+        wait_for_text(page, "#step-text", f"^{round_}:")
     large = tmp_path / "large.jsonl"
     large.write_bytes(b" " * ((8 << 20) + 1))
     page.get_by_label("A file of records").set_input_files(large)
-    page.wait_for_function(
-        "() => document.querySelector('[role=alert]').textContent.includes('larger than 8 MB')"
-    )
+    wait_for_text(page, "[role=alert]", "larger than 8 MB")
     file.write_text(file.read_text().replace('"winners":[', '"winners":[9,', 1))
     page.get_by_label("A file of records").set_input_files(file)
-    page.wait_for_function(
-        "() => document.querySelector('[role=alert]').textContent.includes('game 1')"
-    )
+    wait_for_text(page, "[role=alert]", "game 1")
 
 
 def test_an_own_deck_is_typed_in_saved_and_played(visitor, tmp_path):
@@ -734,8 +728,8 @@ def test_the_accessibility_tree_names_all_and_the_curtain_hides_cards_from_it(vi
     page = visitor()
     page.evaluate(
         "window.heard = []; new MutationObserver(() => window.heard.push("
-        "document.getElementById('said').textContent)).observe("
-        "document.getElementById('said'), { childList: true, characterData: true, subtree: true })"
+        "announcer.textContent)).observe(announcer,"
+        " { childList: true, characterData: true, subtree: true })"
     )
     page.wait_for_selector("form")
     seen = tree(page)
@@ -774,14 +768,9 @@ def test_the_accessibility_tree_names_all_and_the_curtain_hides_cards_from_it(vi
     )
     first = order.index(min(order))
     assert order[first:] + order[:first] == sorted(order)
-    # What happens is said.
+    # What happens is announced.
     while page.locator(".log li.round").count() == 0 or page.locator(".log li").count() < 4:
-        page.wait_for_selector(f"#uncover.main, {CHOICE}")
-        before = page.inner_html(".game")
-        page.locator(f"#uncover.main, {CHOICE}").first.click()
-        page.wait_for_function(
-            "old => document.querySelector('.game').innerHTML !== old", arg=before
-        )
+        choose(page, f"#uncover.main, {CHOICE}")
     heard = page.evaluate("window.heard")
     assert "Round 1: all cards are revealed." in heard
     lines = page.locator(".log li:not(.round)").all_text_contents()
@@ -845,7 +834,7 @@ def test_script_in_names_and_records_stays_text(visitor, tmp_path):
     start(page, players=10)
     page.wait_for_selector(CHOICE)
     assert name in page.inner_text(".seats")
-    play_on(page, lambda page: page.locator(CHOICE).first.click())
+    play_on(page)
     assert name in page.inner_text("[aria-label='The result']")
     page.get_by_role("link", name="Review the match").click()
     page.wait_for_selector("svg.graph")
@@ -902,21 +891,21 @@ def test_two_tabs_of_a_shared_device_live_through_a_restart(chromium, tmp_path):
             page.locator("button.pick").first.click()
             for one in (page, other):  # the curtain falls in both, before the other's hand
                 one.get_by_role("button", name="Show Ben's cards").wait_for()
-                nothing_is_told(one, anna)
+                shows_no_card_of(one, anna)
             page.locator("#uncover").click()
             page.wait_for_selector("button.pick:not(:disabled)")
             ben = hand_of(page)
             server.kill()  # in mid-game, one hand open, Ben's tab and another one waiting
             for one in (page, other):
-                one.wait_for_function("() => /connection/i.test(document.body.innerText)")
+                wait_for_text(one, "body", "[Cc]onnection")
         with serving():
             for one in (page, other):
-                one.wait_for_function("() => !/connection/i.test(document.body.innerText)")
-            nothing_is_told(other, [*anna, *ben])
+                wait_for_text(one, "body", "^(?![^]*[Cc]onnection)")
+            shows_no_card_of(other, [*anna, *ben])
             assert hand_of(page) == ben  # who had it before still has it
             page.locator("button.pick:not(:disabled)").first.click()
             for one in (page, other):  # both go on without a reload
-                one.wait_for_function("() => document.querySelectorAll('.log li').length >= 1")
+                wait_for_log(one)
             page.reload()
             page.wait_for_selector("#uncover, button.row")
             shown = set(

@@ -271,6 +271,7 @@ async def info(request: Request) -> Response:
                     "name": rules,
                     "direction": direction(rules),
                     "text": wording.rules_text(rules),
+                    "full_row": None if rules.startswith("color") else wording.FULL_ROW,
                 }
                 for rules in RULE_SETS
             ],

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 from oxx_env.game.rules import CARD_PHASE, NO_CARD, deck_cards
-from oxx_env.game.scoring import direction
+from oxx_env.game.scoring import direction, ranks
 from oxx_env.notation import records, wording
 
 if TYPE_CHECKING:
@@ -129,6 +129,7 @@ def replay_game(record: dict[str, Any], number: int = 1) -> dict[str, Any]:
     return {
         **checked.summary(),
         "direction": direction(rules),
+        "ranks": ranks(checked.scores, rules),
         "cards": deck,
         "names": names,
         "events": events,

@@ -1,7 +1,7 @@
-// The table: what lies open, told by events, and how it moves. The live game and the replay share it.
-import { card, el, inWords, motion, plural, rowInWords, sleep, sum, sums } from "./dom.js";
+// The public cards, as the events leave them, and their movements. The live game and the replay share this.
+import { capital, card, el, info, motion, rowInWords, sleep, sum, sums } from "./dom.js";
 
-/** What everybody sees, as the events so far leave it. The server is the judge; this only tells. */
+/** The public cards and points after the events so far. The server applies the rules; this follows the events. */
 export class Model {
   constructor(cards, players, rules) {
     Object.assign(this, { cards, players, rules, rows: [[], [], [], [], []] });
@@ -11,9 +11,9 @@ export class Model {
   clear() {
     this.points = Array(this.players).fill(0);
     this.taken = Array(this.players).fill(0);
-    this.shown = []; // this round's cards: {seat, number, placed}
+    this.revealed = []; // this round's cards: {seat, number, placed}
     this.round = 0;
-    this.said = "";
+    this.message = "";
     this.end = null;
   }
 
@@ -22,46 +22,45 @@ export class Model {
       this.clear();
       this.game = event.game;
       this.rows = event.rows.map((number) => [number]);
-      this.said = "The cards are dealt.";
+      this.message = "The cards are dealt.";
     } else if (event.kind === "reveal") {
       this.round = event.round;
-      this.shown = event.cards.map((number, seat) => ({ seat, number, placed: false }))
+      this.revealed = event.cards.map((number, seat) => ({ seat, number, placed: false }))
         .sort((a, b) => a.number - b.number);
-      this.said = `Round ${event.round}: all cards are revealed.`;
+      this.message = `Round ${event.round}: all cards are revealed.`;
     } else if (event.kind === "place") {
-      this.shown.find((one) => one.number === event.number).placed = true;
+      this.revealed.find((one) => one.number === event.number).placed = true;
       if (event.row !== null) {
         const row = event.taken.length ? [] : this.rows[event.row];
         this.rows[event.row] = [...row, event.number];
       }
       this.taken[event.seat] += event.taken.length;
       this.points[event.seat] += sum(event.taken.map((number) => sum(this.cards[number - 1])));
-      this.said = event.text;
+      this.message = event.text;
     } else if (event.kind === "end") {
       this.points = event.scores;
       this.end = event;
-      this.shown = [];
-      this.said = event.of > 1 ? `Game ${event.game} of ${event.of} is over.` : "The game is over.";
+      this.revealed = [];
+      this.message = event.of > 1 ? `Game ${event.game} of ${event.of} is over.` : "The game is over.";
     }
   }
 }
 
-/** The five rows. `choices` are the rows to choose from; `choose(row)` is called with one. */
+/** The five rows. `choices`: rows to choose from; `choose(row)` is called with one; `hints`: row -> text. */
 export function rows(model, choices, choose, hints = {}) {
+  const limit = info.rules.find((one) => one.name === model.rules).full_row; // cards of a full row; null: no limit
   return el("section", { class: "board", "aria-label": "The five rows" }, model.rows.map((row, index) => {
-    const free = choices.includes(index);
-    const color = model.rules.startsWith("color");
     const hint = hints[index];
     const inside = [
       el("span", { class: "name", "aria-hidden": "true" }, "row", el("b", {}, index)),
       el("span", { class: "cards" },
         row.map((number) => card(number, model.cards[number - 1], { alt: "" })),
-        color ? null : Array.from({ length: Math.max(0, 5 - row.length) }, () => el("i", { class: "slot" })),
-        color ? null : el("i", { class: "slot sixth", "aria-hidden": "true" }, "6th takes")),
+        limit ? Array.from({ length: Math.max(0, limit - row.length) }, () => el("i", { class: "slot" })) : null,
+        limit ? el("i", { class: "slot sixth", "aria-hidden": "true" }, "6th takes") : null),
       el("span", {}, sums(row, model.cards), hint ? el("small", {}, hint) : null),
     ];
     const label = rowInWords(index, row, model.cards) + (hint ? ` ${hint}.` : "");
-    return free
+    return choices.includes(index)
       ? el("button", { class: "row", type: "button", id: `row-${index}`, "data-row": index,
           "aria-label": `Choose this row. ${label}`, onclick: () => choose(index) }, inside)
       : el("div", { class: "row", role: "group", "data-row": index, "aria-label": label }, inside);
@@ -69,22 +68,23 @@ export function rows(model, choices, choose, hints = {}) {
 }
 
 /** The cards revealed in this round, lowest first. */
-export function shown(model, names) {
-  if (!model.shown.length) return null;
-  const next = model.shown.find((one) => !one.placed);
+export function revealed(model, names) {
+  if (!model.revealed.length) return null;
+  const next = model.revealed.find((one) => !one.placed);
   return el("div", {}, el("h2", {}, "Revealed, lowest number first"),
-    el("div", { class: "shown" }, model.shown.map((one) =>
+    el("div", { class: "revealed" }, model.revealed.map((one) =>
       el("figure", { class: one.placed ? "gone" : one === next ? "now" : "" },
         one.placed ? el("i", { class: "slot", style: null }) : card(one.number, model.cards[one.number - 1]),
         el("figcaption", {}, names[one.seat])))));
 }
 
-/** Change the page and let every card glide from where it was to where it is now. */
+/** Change the page, and move every card from its old place to its new one in `pace` milliseconds. */
 export async function glide(root, change, pace, event) {
   const quick = !motion() || pace === 0;
+  const movable = () => root.querySelectorAll(".board [data-card], .hand [data-card]");
   const before = new Map();
   if (!quick) {
-    for (const node of root.querySelectorAll(".board [data-card], .hand [data-card]")) {
+    for (const node of movable()) {
       before.set(node.dataset.card, { box: node.getBoundingClientRect(), src: node.src });
     }
   }
@@ -92,7 +92,7 @@ export async function glide(root, change, pace, event) {
   if (quick) return;
   const running = [];
   const here = new Set();
-  for (const node of root.querySelectorAll(".board [data-card], .hand [data-card]")) {
+  for (const node of movable()) {
     here.add(node.dataset.card);
     const from = before.get(node.dataset.card)?.box;
     const to = node.getBoundingClientRect();
@@ -125,17 +125,15 @@ export async function glide(root, change, pace, event) {
   await Promise.race([Promise.all(running.map((one) => one.finished.catch(() => {}))), sleep(pace * 2 + 200)]);
 }
 
-/** A list of who came in where, with words on which way the points count. */
+/** The players by rank, with a note on how points count. */
 export function standings(names, points, ranks, direction, you) {
   const order = points.map((_, seat) => seat).sort((a, b) => ranks[a] - ranks[b]);
   return el("table", {},
-    el("thead", {}, el("tr", {}, el("th", { class: "figure" }, "Place"), el("th", {}, "Player"),
+    el("thead", {}, el("tr", {}, el("th", { class: "figure" }, "Rank"), el("th", {}, "Player"),
       el("th", { class: "figure" }, "Points"))),
     el("tbody", {}, order.map((seat) => el("tr", { class: ranks[seat] === 1 ? "winner" : "" },
       el("td", { class: "figure" }, ranks[seat]),
       el("td", {}, names[seat], seat === you ? " (you)" : ""),
       el("td", { class: "figure" }, points[seat])))),
-    el("caption", { class: "note" }, direction[0].toUpperCase() + direction.slice(1)));
+    el("caption", { class: "note" }, capital(direction)));
 }
-
-export { inWords, plural };

@@ -1,11 +1,13 @@
-// Own deck: type in the cards of one's box, check them, save them as CSV.
-import { call, info } from "./api.js";
-import { LETTERS, card, download, el, inWords, kept, plural, say, sum } from "./dom.js";
+// Own deck: type in the cards of a box, check them, save them as CSV.
+import { call } from "./api.js";
+import { announce, card, dot, download, el, info, inWords, plural, store, sum } from "./dom.js";
 
-const BLANK = () => Array(6).fill(0);
-const lettersOf = (heads) => heads.map((count, color) => LETTERS[color].repeat(count)).join("");
+const blank = () => info.colors.map(() => 0);
+const isBaron = (number) => info.barons.includes(number);
+const blankDeck = () => Array.from({ length: info.cards }, (_, index) => (isBaron(index + 1) ? info.colors.map(() => 1) : blank()));
+const lettersOf = (heads) => heads.map((count, color) => info.letters[color].repeat(count)).join("");
 
-// The text of a file as spreadsheets write it: UTF-8, UTF-16 with a mark, or Windows-1252.
+// The text of a file in an encoding that spreadsheets use: UTF-8, UTF-16 with a mark, or Windows-1252.
 async function textOf(file) {
   const bytes = new Uint8Array(await file.arrayBuffer());
   const mark = bytes[0] << 8 | bytes[1];
@@ -13,19 +15,16 @@ async function textOf(file) {
   for (const encoding of wide ? [wide] : ["utf-8", "windows-1252"]) {
     try {
       return new TextDecoder(encoding, { fatal: true }).decode(bytes);
-    } catch { /* another encoding */ }
+    } catch { /* try the next encoding */ }
   }
   return file.text();
 }
 
-export async function deckPage(root) {
-  const known = await info();
-  const draft = kept.get("deck", null) ?? { name: "my deck", cards: Array.from({ length: 110 }, BLANK) };
-  for (const baron of known.barons) draft.cards[baron - 1] = Array(6).fill(1);
-  const isBaron = (number) => known.barons.includes(number);
+export function deckPage(root) {
+  const draft = store.get("deck", null) ?? { name: "my deck", cards: blankDeck() };
   const next = (from, step = 1) => {
     let number = from;
-    do number = ((number - 1 + step + 110) % 110) + 1; while (isBaron(number));
+    do number = ((number - 1 + step + info.cards) % info.cards) + 1; while (isBaron(number));
     return number;
   };
   const firstEmpty = () => draft.cards.findIndex((heads) => !sum(heads)) + 1;
@@ -43,36 +42,35 @@ export async function deckPage(root) {
     draft.name = name.value.trim() || "my deck"; keep();
   } });
 
-  const keep = () => kept.set("deck", draft);
+  const keep = () => store.set("deck", draft);
 
   const read = (text) => {
-    const heads = BLANK();
+    const heads = blank();
     for (const letter of text.toUpperCase().replace(/\s/g, "")) {
-      const color = LETTERS.indexOf(letter);
-      if (color < 0) return { error: `“${letter}” is no color; the letters are ${LETTERS.split("").join(", ")} (K is black).` };
+      const color = info.letters.indexOf(letter);
+      if (color < 0) return { error: `“${letter}” is no color; the letters are ${[...info.letters].join(", ")} (K is black).` };
       heads[color] += 1;
-      if (heads[color] > known.max_heads) return { error: `At most ${known.max_heads} heads of one color.` };
+      if (heads[color] > info.max_heads) return { error: `At most ${info.max_heads} heads of one color.` };
     }
-    return sum(heads) ? { heads } : { error: "A card shows at least one head." };
+    return sum(heads) ? { heads } : { error: "A card has at least one head." };
   };
 
   const draw = () => {
     title.textContent = isBaron(at) ? `Card ${at}, a Baron` : `Card ${at}`;
-    const told = read(input.value);
-    const heads = told.heads ?? draft.cards[at - 1];
+    const heads = read(input.value).heads ?? draft.cards[at - 1];
     picture.replaceChildren(sum(heads) ? card(at, heads) : el("i", { class: "slot card" }));
     input.disabled = isBaron(at);
     const done = draft.cards.filter((one) => sum(one)).length;
     const empty = firstEmpty();
-    progress.textContent = `${done} of 110 cards entered` + (empty ? `; the next one missing is ${empty}.` : ".");
+    progress.textContent = `${done} of ${info.cards} cards entered` + (empty ? `; the next one is ${empty}.` : ".");
     grid.replaceChildren(...draft.cards.map((one, index) => el("li", {}, el("button", {
       type: "button", class: `${sum(one) ? "" : "empty"}${index + 1 === at ? " here" : ""}`, disabled: isBaron(index + 1),
       "aria-label": `Card ${index + 1}: ${sum(one) ? inWords(one) : "missing"}`, onclick: () => goTo(index + 1) },
     el("b", {}, index + 1), sum(one) ? lettersOf(one) : "–"))));
     figures.replaceChildren(el("table", {}, el("thead", {}, el("tr", {}, el("th", {}, "Heads by color"),
-      [...LETTERS].map((letter) => el("th", {}, el("i", { class: `dot ${letter}` }, letter))))),
+      info.colors.map((_, color) => el("th", {}, dot(color))))),
     el("tbody", {}, el("tr", {}, el("td", {}, plural(sum(draft.cards.map(sum)), "head")),
-      [...LETTERS].map((_, color) => el("td", { class: "figure" }, sum(draft.cards.map((one) => one[color]))))))));
+      info.colors.map((_, color) => el("td", { class: "figure" }, sum(draft.cards.map((one) => one[color]))))))));
     save.disabled = empty > 0;
   };
 
@@ -86,18 +84,17 @@ export async function deckPage(root) {
   };
 
   const enter = () => {
-    const told = read(input.value);
-    if (told.error) {
-      fault.textContent = told.error;
+    const { heads, error } = read(input.value);
+    if (error) {
+      fault.textContent = error;
       return;
     }
-    draft.cards[at - 1] = told.heads;
+    draft.cards[at - 1] = heads;
     keep();
-    const many = sum(told.heads) > 3 ? ` ${at} has ${sum(told.heads)} heads; most cards have at most three: look again.` : "";
-    say(`${at}: ${inWords(told.heads)}.${many}`);
-    const was = at;
+    const warning = sum(heads) > 3 ? `Card ${at} has ${sum(heads)} heads; most cards have at most three. Please check.` : "";
+    announce(`${at}: ${inWords(heads)}. ${warning}`);
     goTo(next(at));
-    fault.textContent = many ? `Card ${was}:${many}` : "";
+    fault.textContent = warning;
   };
 
   input.addEventListener("input", () => { fault.textContent = ""; draw(); });
@@ -109,18 +106,17 @@ export async function deckPage(root) {
 
   const save = el("button", { class: "main", id: "save", type: "button", onclick: async () => {
     try {
-      const told = await call("api/deck", { body: { cards: draft.cards } });
+      const { csv, summary } = await call("api/deck", { body: { cards: draft.cards } });
       keep();
-      download(`${draft.name.replace(/[^\w-]+/g, "-")}.csv`, told.csv, "text/csv");
-      result.replaceChildren(`Saved: ${plural(told.summary.heads, "head")} on 110 cards. `, el("a", { href: "#/" }, "Play with it"),
-        " – it is among the decks of a new table.");
+      download(`${draft.name.replace(/[^\w-]+/g, "-")}.csv`, csv, "text/csv");
+      result.replaceChildren(`Saved: ${plural(summary.heads, "head")} on ${info.cards} cards. `, el("a", { href: "#/" }, "Play with it"),
+        " – choose it as the deck of a new table.");
     } catch (error) { fault.textContent = error.message; }
   } }, "Check and save as CSV");
   const result = el("p", { id: "result", role: "status" });
   const file = el("input", { type: "file", id: "csv", accept: ".csv,text/csv", onchange: async () => {
     try {
-      const told = await call("api/deck", { body: { csv: await textOf(file.files[0]) } });
-      draft.cards = told.cards;
+      draft.cards = (await call("api/deck", { body: { csv: await textOf(file.files[0]) } })).cards;
       draft.name = name.value = file.files[0].name.replace(/\.csv$/i, "").replace(/[^\w .()-]/g, "-").slice(0, 40) || "my deck";
       keep();
       result.textContent = "The deck is loaded.";
@@ -130,22 +126,23 @@ export async function deckPage(root) {
   } });
 
   root.replaceChildren(el("h1", {}, "Your own deck"),
-    el("p", { id: "how" }, "The list of colors is not public, so the shipped decks are guesses. Have your box? Go through the cards by number and type each one's heads as letters – B blue, Y yellow, G green, R red, K black, W white, one letter a head, in any order – then Enter. ",
-      "Two blue heads and a yellow one: ", el("kbd", {}, "bby"), " Enter. Arrow keys go to another card; the two Barons are there already."),
+    el("p", { id: "how" }, "The colors of the cards are not published, so the shipped decks are guesses. If you own the game, enter your cards: type the heads of each card as letters and press Enter. The letters are ",
+      info.colors.map((color, index) => `${info.letters[index]} ${color}`).join(", "), ", one for each head, in any order. Two blue heads and a yellow one: ",
+      el("kbd", {}, "bby"), " Enter. Arrow keys go to another card; the two Barons are already entered."),
     el("section", { class: "panel deckentry" }, picture, el("div", {}, title,
       el("div", { class: "bar" }, input, el("button", { type: "button", id: "enter", onclick: enter }, "Next")),
-      el("div", { class: "heads" }, [...LETTERS].map((letter, color) => el("button", { type: "button", "aria-label": `Add a ${["blue", "yellow", "green", "red", "black", "white"][color]} head`,
-        onclick: () => { input.value += letter; fault.textContent = ""; draw(); input.focus(); } }, el("i", { class: `dot ${letter}` }, letter))),
+      el("div", { class: "heads" }, info.colors.map((name, color) => el("button", { type: "button", "aria-label": `Add a ${name} head`,
+        onclick: () => { input.value += info.letters[color]; fault.textContent = ""; draw(); input.focus(); } }, dot(color))),
       el("button", { type: "button", onclick: () => { input.value = ""; draw(); input.focus(); } }, "Clear")),
       fault, progress)),
     el("section", { class: "panel" }, el("div", { class: "bar" }, el("label", { class: "bar" }, "Name", name), save,
       el("label", { class: "bar" }, "or open a CSV", file),
       el("button", { type: "button", id: "clear", onclick: () => {
-        if (!confirm("Empty all cards?")) return;
-        draft.cards = Array.from({ length: 110 }, (_, index) => (isBaron(index + 1) ? Array(6).fill(1) : BLANK()));
+        if (!confirm("Clear all cards?")) return;
+        draft.cards = blankDeck();
         keep();
         goTo(1);
-      } }, "Start anew")), result, figures),
+      } }, "Start over")), result, figures),
     grid);
   goTo(at);
 }

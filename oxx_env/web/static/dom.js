@@ -1,4 +1,7 @@
-// Small helpers: elements, cards, words, and what is kept in this browser.
+// Small helpers: elements, cards, words, and what this browser stores.
+
+/** What the server says of levels, decks, rule sets, colors and limits: filled before a page is drawn. */
+export const info = {};
 
 export function el(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
@@ -8,15 +11,15 @@ export function el(tag, attributes = {}, ...children) {
     else node.setAttribute(key, value === true ? "" : String(value).replace(/[\u2068\u2069]/g, ""));
   }
   node.append(...children.flat(3).filter((child) => child !== null && child !== undefined && child !== false)
-    .flatMap((child) => (typeof child === "string" ? prose(child) : child)));
+    .flatMap((child) => (typeof child === "string" ? textNodes(child) : child)));
   return node;
 }
 
-/** A name in a text: whatever is written in it, it turns nothing around it. */
+/** A name in a text, with its own writing direction. */
 export const isolate = (name) => `\u2068${name}\u2069`;
 
-/** A text as nodes, each name in it (isolated here or by the server) a <bdi>. */
-const prose = (text) => text.split(/\u2068([^\u2069]*)\u2069/).map((part, index) => {
+/** A text as nodes; each name in it (isolated here or by the server) becomes a <bdi>. */
+const textNodes = (text) => text.split(/\u2068([^\u2069]*)\u2069/).map((part, index) => {
   if (index % 2 === 0) return part;
   const node = document.createElement("bdi");
   node.textContent = part;
@@ -30,17 +33,19 @@ export function svg(tag, attributes = {}, ...children) {
   return node;
 }
 
-export const LETTERS = "BYGRKW";
-export const COLORS = ["blue", "yellow", "green", "red", "black", "white"];
-
 export const inWords = (heads) =>
-  heads.map((count, color) => (count ? `${count} ${COLORS[color]}` : "")).filter(Boolean).join(", ");
+  heads.map((count, color) => (count ? `${count} ${info.colors[color]}` : "")).filter(Boolean).join(", ");
+
+/** A letter in its color. */
+export const dot = (color) => el("i", { class: `dot ${info.letters[color]}` }, info.letters[color]);
 
 export const sum = (numbers) => numbers.reduce((total, number) => total + number, 0);
 
-export const plural = (count, what) => `${count} ${what}${Math.abs(count) === 1 ? "" : "s"}`;
+export const plural = (count, noun) => `${count} ${noun}${Math.abs(count) === 1 ? "" : "s"}`;
 
-/** A card as a picture; its text says number and heads. */
+export const capital = (text) => text[0].toUpperCase() + text.slice(1);
+
+/** A card as a picture; its text gives number and heads. */
 export function card(number, heads, attributes = {}) {
   return el("img", {
     class: "card", src: `card/${number}-${heads.join("")}.svg`, alt: `${number}, ${inWords(heads)}`,
@@ -48,35 +53,34 @@ export function card(number, heads, attributes = {}) {
   });
 }
 
+const colorSums = (row, cards) => info.colors.map((_, color) => sum(row.map((number) => cards[number - 1][color])));
+
 /** The heads of a row by color, with letters. */
 export function sums(row, cards) {
-  const totals = COLORS.map((_, color) => sum(row.map((number) => cards[number - 1][color])));
+  const totals = colorSums(row, cards);
   return el("span", { class: "sums", "aria-hidden": "true" },
     el("span", { class: "total" }, plural(sum(totals), "head")),
-    totals.map((count, color) => count ? el("span", { class: count >= 5 ? "many" : "" },
-      el("i", { class: `dot ${LETTERS[color]}` }, LETTERS[color]), count) : null));
+    totals.map((count, color) => count ? el("span", { class: count >= 5 ? "many" : "" }, dot(color), count) : null));
 }
 
 export function rowInWords(index, row, cards) {
-  const told = row.map((number) => `${number} with ${inWords(cards[number - 1])}`).join("; ");
-  const total = sum(row.map((number) => sum(cards[number - 1])));
-  return `Row ${index}: ${told}. ${plural(row.length, "card")}, ${plural(total, "head")}.`;
+  const list = row.map((number) => `${number} with ${inWords(cards[number - 1])}`).join("; ");
+  return `Row ${index}: ${list}. ${plural(row.length, "card")}, ${plural(sum(colorSums(row, cards)), "head")}.`;
 }
 
-/** Read out to people who hear the page. */
-export function say(text) {
-  const said = document.getElementById("said");
-  said.replaceChildren(...prose(text));
+/** Have a screen reader read a text. */
+export function announce(text) {
+  document.getElementById("announcer").replaceChildren(...textNodes(text));
 }
 
-/** Do something that a button is for; until it is done the button is off. */
-export async function once(button, work) {
+/** Run a button's action; the button is off until it is done. */
+export async function once(button, action) {
   if (button.disabled) return;
   button.disabled = true;
-  try { await work(); } finally { button.disabled = false; }
+  try { await action(); } finally { button.disabled = false; }
 }
 
-export const kept = {
+export const store = {
   get(key, fallback) {
     try {
       const text = localStorage.getItem(`oxx.${key}`);
@@ -84,7 +88,7 @@ export const kept = {
     } catch { return fallback; }
   },
   set(key, value) {
-    try { localStorage.setItem(`oxx.${key}`, JSON.stringify(value)); } catch { /* a full or closed store */ }
+    try { localStorage.setItem(`oxx.${key}`, JSON.stringify(value)); } catch { /* full, or not allowed */ }
   },
 };
 
@@ -97,4 +101,4 @@ export function download(name, text, type) {
 }
 
 export const motion = () => !matchMedia("(prefers-reduced-motion: reduce)").matches;
-export const sleep = (ms) => new Promise((done) => setTimeout(done, ms));
+export const sleep = (ms) => new Promise((resolve) => setTimeout(resolve, ms));

@@ -1,15 +1,11 @@
 // The first page: a new table, the tables of this browser, and joining one by its link.
-import { change, info, person } from "./api.js";
-import { el, kept, once } from "./dom.js";
+import { change, person } from "./api.js";
+import { el, info, once, store } from "./dom.js";
 
-export const deckOf = (name) => {
-  const own = kept.get("deck", null);
-  return name === "own" && own ? { name: own.name, cards: own.cards } : name;
-};
-
-const ownDeckReady = () => {
-  const own = kept.get("deck", null);
-  return own && own.cards?.length === 110 && own.cards.every((heads) => heads.some(Boolean)) ? own : null;
+/** The deck typed in on this browser, if it is complete. */
+const ownDeck = () => {
+  const own = store.get("deck", null);
+  return own?.cards?.length === info.cards && own.cards.every((heads) => heads.some(Boolean)) ? own : null;
 };
 
 /** Make a table and go there. */
@@ -21,8 +17,8 @@ export async function start(setup, { signal, lost } = {}) {
 }
 
 export function remember(table) {
-  const others = kept.get("tables", []).filter((one) => one.id !== table.id);
-  kept.set("tables", [{ ...table, when: Date.now() }, ...others].slice(0, 12));
+  const others = store.get("tables", []).filter((one) => one.id !== table.id);
+  store.set("tables", [{ ...table, when: Date.now() }, ...others].slice(0, 12));
 }
 
 function select(id, choices, chosen) {
@@ -33,11 +29,10 @@ function select(id, choices, chosen) {
 const LOST = "The connection is lost; trying again …";
 
 export async function home(root, parts, signal) {
-  const known = await info();
-  const last = kept.get("setup", { players: 4, rules: "base", deck: "balanced", games: 1, coach: true, name: "" });
-  const strongest = known.levels.map((level) => level.name).includes("champion") ? "champion" : known.levels.at(-1).name;
-  const own = ownDeckReady();
-  const kinds = [...known.levels.map((level) => [level.name, `${level.title} – ${level.about}`]), ["here", "A person at this device"], ["human", "A person, by link"]];
+  const last = store.get("setup", { players: 4, rules: "base", deck: "balanced", games: 1, coach: true, name: "" });
+  const strongest = (info.levels.find((level) => level.name === "champion") ?? info.levels.at(-1)).name;
+  const own = ownDeck();
+  const kinds = [...info.levels.map((level) => [level.name, `${level.title} – ${level.about}`]), ["here", "A person at this device"], ["human", "A person, by link"]];
   const isPerson = (kind) => kind === "here" || kind === "human";
   const seats = el("div", { class: "fields" });
   const levels = last.levels ?? [];
@@ -50,7 +45,7 @@ export async function home(root, parts, signal) {
     seats.replaceChildren(...Array.from({ length: players - 1 }, (_, index) => {
       const kind = now[index] ?? levels[index] ?? all.value;
       const name = el("label", { hidden: kind !== "here" }, `Name of player ${index + 2}`,
-        el("input", { type: "text", class: "name", maxlength: known.max_name, value: names[index] ?? last.names?.[index] ?? "",
+        el("input", { type: "text", class: "name", maxlength: info.max_name, value: names[index] ?? last.names?.[index] ?? "",
           autocomplete: "off", placeholder: `Player ${index + 2}` }));
       const choice = select(`seat${index + 1}`, kinds, kind);
       choice.addEventListener("change", () => { name.hidden = choice.value !== "here"; });
@@ -67,14 +62,14 @@ export async function home(root, parts, signal) {
     el("div", { class: "fields" },
       el("label", {}, "Players", select("players", Array.from({ length: 9 }, (_, i) => [String(i + 2), String(i + 2)]), String(last.players))),
       el("label", {}, "Opponents", all),
-      el("label", {}, "Rules", select("rules", known.rules.map((one) => [one.name, `${one.name} – ${one.direction}`]), last.rules)),
-      el("label", {}, "Deck", select("deck", [...known.decks.map((name) => [name, name]),
+      el("label", {}, "Rules", select("rules", info.rules.map((one) => [one.name, `${one.name} – ${one.direction}`]), last.rules)),
+      el("label", {}, "Deck", select("deck", [...info.decks.map((name) => [name, name]),
         ...(own ? [["own", `own deck: ${own.name}`]] : [])], last.deck === "own" && !own ? "balanced" : last.deck)),
-      el("label", {}, "Games", el("input", { type: "number", name: "games", min: 1, max: known.max_match, value: last.games })),
-      el("label", {}, "Your name", el("input", { type: "text", name: "name", maxlength: known.max_name, value: last.name,
+      el("label", {}, "Games", el("input", { type: "number", name: "games", min: 1, max: info.max_match, value: last.games })),
+      el("label", {}, "Your name", el("input", { type: "text", name: "name", maxlength: info.max_name, value: last.name,
         autocomplete: "nickname", placeholder: "Player 1" })),
       el("label", { class: "tick" }, el("input", { type: "checkbox", name: "coach", checked: last.coach }), "With the coach")),
-    el("details", { open: levels.some(isPerson) }, el("summary", {}, "Seat by seat: bots of several levels, more people"), seats),
+    el("details", { open: levels.some(isPerson) }, el("summary", {}, "Seat by seat: different bots, more people"), seats),
     el("p", {}, el("button", { class: "main", type: "submit" }, "Start")),
     el("p", { class: "bad", role: "alert" }));
   form.addEventListener("change", (event) => { if (event.target.name === "players") drawSeats(); });
@@ -86,11 +81,11 @@ export async function home(root, parts, signal) {
     const alert = form.querySelector("[role=alert]");
     const value = (name) => form.elements[name].value;
     const levelsNow = [...seats.querySelectorAll("select")].map((one) => one.value);
-    kept.set("setup", { players: Number(value("players")), rules: value("rules"), deck: value("deck"), games: Number(value("games")),
+    store.set("setup", { players: Number(value("players")), rules: value("rules"), deck: value("deck"), games: Number(value("games")),
       coach: form.elements.coach.checked, name: value("name"), all: all.value, levels: levelsNow, names: namesNow() });
     try {
       await start({
-        rules: value("rules"), deck: deckOf(value("deck")), games: Number(value("games")), coach: form.elements.coach.checked,
+        rules: value("rules"), deck: value("deck") === "own" && own ? { name: own.name, cards: own.cards } : value("deck"), games: Number(value("games")), coach: form.elements.coach.checked,
         seats: [{ kind: "human", name: value("name") }, ...levelsNow.map((level, index) =>
           level === "here" ? { kind: "human", here: true, name: namesNow()[index] }
             : level === "human" ? { kind: "human" } : { kind: "bot", level })],
@@ -101,10 +96,10 @@ export async function home(root, parts, signal) {
   };
   drawSeats();
 
-  const tables = kept.get("tables", []);
+  const tables = store.get("tables", []);
   root.replaceChildren(
     el("h1", {}, "6 nimmt! Baron Oxx"),
-    el("p", {}, "All choose a card in secret; cards go, from the lowest number to the highest, to a row that ends in one of their colors. Who fills a row takes it. ",
+    el("p", {}, "All players choose a card in secret. Then the cards are placed, from the lowest number to the highest, each on a row whose last card shares a color with it. The player who fills a row takes it. ",
       el("a", { href: "#/rules" }, "The rules")),
     form,
     tables.length ? el("section", { class: "panel" }, el("h2", {}, "Your tables"), el("ul", {}, tables.map((table) =>
@@ -113,13 +108,13 @@ export async function home(root, parts, signal) {
 }
 
 export async function join(root, [id, invite], signal) {
-  const before = kept.get("tables", []).find((table) => table.id === id);
-  const name = el("input", { type: "text", name: "name", maxlength: 20, autocomplete: "nickname",
-    value: before ? "" : kept.get("setup", {}).name ?? "" });
+  const before = store.get("tables", []).find((table) => table.id === id);
+  const name = el("input", { type: "text", name: "name", maxlength: info.max_name, autocomplete: "nickname",
+    value: before ? "" : store.get("setup", {}).name ?? "" });
   const alert = el("p", { class: "bad", role: "alert" });
   const button = el("button", { class: "main", type: "submit" }, before ? "Take another seat" : "Take a seat");
   const form = el("form", { class: "panel" }, el("label", {}, before ? "Name of the other player" : "Your name", name),
-    before ? el("p", { class: "note" }, "For somebody else at this device: hands then lie behind a curtain.") : null,
+    before ? el("p", { class: "note" }, "For another person at this device. The hands are then hidden until their player uncovers them.") : null,
     el("p", {}, button), alert);
   const send = async () => {
     try {
@@ -132,7 +127,7 @@ export async function join(root, [id, invite], signal) {
     } catch (error) {
       if (signal.aborted) return;
       alert.textContent = error.message;
-      if (error.told?.watch) alert.after(el("p", {}, el("a", { href: `#/watch/${id}/${error.told.watch}` }, "Watch the table")));
+      if (error.data?.watch) alert.after(el("p", {}, el("a", { href: `#/watch/${id}/${error.data.watch}` }, "Watch the table")));
     }
   };
   form.addEventListener("submit", (event) => {
@@ -140,5 +135,5 @@ export async function join(root, [id, invite], signal) {
     once(button, send);
   });
   root.replaceChildren(el("h1", {}, "You are invited to a table"), ...(before
-    ? [el("p", {}, "This browser holds a seat there already: ", el("a", { href: `#/table/${id}/${before.token}` }, "go to it"), ".")] : []), form);
+    ? [el("p", {}, "This browser already has a seat at this table: ", el("a", { href: `#/table/${id}/${before.token}` }, "go to it"), ".")] : []), form);
 }

@@ -1,43 +1,46 @@
-// A seat at a table: shows what the server tells, sends what the person chooses. Where several people
-// share the device, one seat's hand is there at a time, and none until its player asks for it. Those who
-// watch have no seat: the server tells them of no hand.
-import { call, change, connected } from "./api.js";
-import { Model, glide, rows, shown, standings } from "./board.js";
-import { card, download, el, inWords, isolate, kept, say, sleep } from "./dom.js";
+// A seat at a table: shows the server's state, sends the person's choices. Where several people share the
+// device, the page holds the hand of one seat at a time, hidden until its player uncovers it. Watchers have
+// no seat, and the server sends them no hand.
+import { call, change, reconnect } from "./api.js";
+import { Model, glide, revealed, rows, standings } from "./board.js";
+import { announce, capital, card, download, el, inWords, isolate, sleep, store } from "./dom.js";
 import { start } from "./home.js";
 import { adviceTable, costSentence, reviewPage } from "./coach.js";
 
+const ordinal = (rank) => `${rank}${["st", "nd", "rd"][rank - 1] ?? "th"}`; // up to 10
+const wins = (option) => `${Math.round(100 * option.win_share)} %`;
+const mark = (option) => (option.choice ? "★ " : option.about_equal ? "≈ " : "");
 const PACES = [["0", "at once"], ["250", "fast"], ["550", "normal"], ["1100", "slow"]];
 
-/** `held`: the tokens of the seats that this device holds, with points between them. */
-export async function play(root, [id, held = "", page], signal) {
+/** `tokens`: those of the seats at this device, with points between them. */
+export async function play(root, [id, tokens = "", page], signal) {
   const path = `api/tables/${encodeURIComponent(id)}`;
-  if (page === "review") return reviewPage(root, path, held, id);
-  const seat = new SeatPage(root, path, id, held, signal);
-  await seat.begin();
+  if (page === "review") return reviewPage(root, path, tokens, id);
+  await new SeatPage(root, path, id, tokens, signal).begin();
 }
 
 class SeatPage {
-  constructor(root, path, id, held, signal) {
-    Object.assign(this, { root, path, id, held, signal });
-    this.tokens = held.split(".");
+  constructor(root, path, id, tokens, signal) {
+    Object.assign(this, { root, path, id, signal });
+    this.address = tokens; // as in the page's address
+    this.tokens = tokens.split(".");
     this.token = this.tokens[0]; // of the seat in front
     this.shared = this.tokens.length > 1; // do several people share this device?
-    this.covered = this.shared; // is the hand behind the curtain?
+    this.covered = this.shared; // is the hand hidden behind the curtain?
     this.holders = new Map(); // seat -> token, of this device
     this.state = null;
     this.model = null;
-    this.queue = []; // events still to be shown
+    this.queue = []; // events to be shown
     this.showing = false;
     this.sending = false;
     this.fault = "";
-    this.lost = false; // does nobody answer?
+    this.lost = false; // is the connection lost?
     this.changing = false; // is a seat being given away?
-    this.managing = false; // are seats shown with what can be done with them?
+    this.managing = false; // do all seats show their buttons?
     this.advice = null; // {turn, options, basis}
-    this.coachFault = ""; // why there is none
+    this.coachFault = ""; // why there is no advice
     this.judgements = new Map(); // token -> what its last move cost
-    this.coachOpen = kept.get("coachOpen", false);
+    this.coachOpen = store.get("coachOpen", false);
     this.log = [];
   }
 
@@ -56,20 +59,20 @@ class SeatPage {
     this.state = state;
     this.cards = state.cards;
     this.model = new Model(this.cards, state.seats.length, state.rules);
-    this.told = state.events_from + state.events.length;
+    this.received = state.events_from + state.events.length;
     for (const event of state.events) this.take(event);
     this.game = el("div", { class: "game" });
-    this.root.replaceChildren(el("h1", { class: "unseen" }, "The table"), this.game);
+    this.root.replaceChildren(el("h1", { class: "visually-hidden" }, "The table"), this.game);
     this.draw();
     this.onKey = (event) => this.key(event);
     document.addEventListener("keydown", this.onKey, { signal: this.signal });
-    document.addEventListener("visibilitychange", () => this.seen?.(), { signal: this.signal });
-    // A button that is being pressed must not be replaced by a new one: the click would be lost.
+    document.addEventListener("visibilitychange", () => this.whenVisible?.(), { signal: this.signal });
+    // While a button is pressed it must not be replaced by a new one, or the click is lost.
     document.addEventListener("pointerdown", () => { this.pressed = true; }, { signal: this.signal });
     for (const end of ["pointerup", "pointercancel"]) {
       document.addEventListener(end, () => setTimeout(() => {
         this.pressed = false;
-        if (this.late) this.draw();
+        if (this.delayed) this.draw();
       }), { signal: this.signal });
     }
     await this.handOver();
@@ -78,7 +81,7 @@ class SeatPage {
     if (!state.over) this.follow();
   }
 
-  /** Where several share the device: let the one come to the front who has something to decide. */
+  /** Where several people share the device: bring a seat to the front that has to decide. */
   async handOver() {
     const { state } = this;
     if (!this.shared || this.showing || this.sending || this.handing || state.waits_for.includes(state.seat)) return;
@@ -87,12 +90,12 @@ class SeatPage {
     this.handing = true;
     this.covered = true;
     try {
-      const told = await call(`${this.path}?since=${this.told}`, { token, signal: this.signal });
+      const next = await call(`${this.path}?since=${this.received}`, { token, signal: this.signal });
       Object.assign(this, { token, advice: null });
-      await this.update(told);
+      await this.update(next);
       this.focusChoice();
-      say(this.prompt());
-    } catch (error) { // `follow` goes on, and comes here again
+      announce(this.prompt());
+    } catch (error) { // `follow` comes here again
       this.fail(error);
     }
     this.handing = false;
@@ -103,14 +106,14 @@ class SeatPage {
     this.draw();
     this.focusChoice();
     this.refreshCoach();
-    say(this.prompt());
+    announce(this.prompt());
   }
 
-  ask(query, patience) {
-    return call(`${this.path}${query}`, { token: this.token, signal: this.signal, patience });
+  request(query, timeout) {
+    return call(`${this.path}${query}`, { token: this.token, signal: this.signal, timeout });
   }
 
-  /** Say what is wrong: a lost connection, until it is back, or a sentence of the server's. */
+  /** Show an error: a lost connection until it is back, or the server's message. */
   fail(error) {
     if (this.signal.aborted || this.givenAway(error, this.token)) return;
     if (error.lost) this.lost = true;
@@ -118,36 +121,36 @@ class SeatPage {
     this.draw();
   }
 
-  /** Was the seat of a token given to somebody else? Then this page is no longer theirs. */
+  /** Was the seat of a token given away? Then its page ends. */
   givenAway(error, token) {
-    if (!error.told?.watch) return false;
+    if (!error.data?.watch) return false;
     const others = this.tokens.filter((one) => one !== token);
     if (others.length) location.replace(`#/table/${this.id}/${others.join(".")}`);
     else {
       this.gone = true;
       this.root.replaceChildren(el("h1", {}, "This seat is no longer yours"), el("p", { class: "bad", role: "alert" }, error.message),
-        el("p", {}, el("a", { class: "button", href: `#/watch/${this.id}/${error.told.watch}` }, "Watch the table")));
+        el("p", {}, el("a", { class: "button", href: `#/watch/${this.id}/${error.data.watch}` }, "Watch the table")));
     }
     return true;
   }
 
-  /** Listen for news until the match is over or the page is left. */
+  /** Wait for news until the match is over or the page is left. */
   async follow() {
     let wait = 500;
     while (!this.signal.aborted && !this.state.over) {
-      if (document.hidden) await new Promise((seen) => { this.seen = seen; }); // a browser has few connections
+      if (document.hidden) await new Promise((resolve) => { this.whenVisible = resolve; }); // a browser allows few connections
       try {
         const { token } = this;
-        const state = await this.ask(`?version=${this.state.version}&since=${this.told}`, 35000);
+        const state = await this.request(`?version=${this.state.version}&since=${this.received}`, 35000);
         wait = 500;
         this.lost = false;
-        if (token !== this.token) continue; // another one has come to the front meanwhile
+        if (token !== this.token) continue; // meanwhile another seat came to the front
         this.fault = "";
         await this.update(state);
       } catch (error) {
         this.fail(error);
-        if (this.signal.aborted || this.gone || !error.passes) return;
-        await connected(Math.max(wait, 1000 * error.retry), this.signal);
+        if (this.signal.aborted || this.gone || !error.temporary) return;
+        await reconnect(Math.max(wait, 1000 * error.retry), this.signal);
         wait = Math.min(8000, wait * 2);
       }
     }
@@ -156,14 +159,14 @@ class SeatPage {
   async update(state) {
     if (state.version < this.state.version) return;
     const due = this.state.turn !== state.turn || this.state.phase !== state.phase;
-    // Another tab has decided for the one in front: the curtain falls as after a choice made here.
+    // Another tab has decided for the seat in front: hide its hand as after a choice made here.
     if (this.shared && state.seat === this.state.seat && state.turn > this.state.turn) this.covered = true;
-    this.tellSeats(this.state.seats, state.seats);
+    this.logSeats(this.state.seats, state.seats);
     this.state = state;
     if (due) Object.assign(this, { advice: null, coachFault: "" });
-    const fresh = Math.max(0, this.told - state.events_from);
+    const fresh = Math.max(0, this.received - state.events_from);
     this.queue.push(...state.events.slice(fresh));
-    this.told = Math.max(this.told, state.events_from + state.events.length);
+    this.received = Math.max(this.received, state.events_from + state.events.length);
     if (this.queue.length) this.showEvents();
     else {
       this.draw();
@@ -172,15 +175,15 @@ class SeatPage {
     }
   }
 
-  /** Note who has come or gone. */
-  tellSeats(before, now) {
+  /** Log people who came or left. */
+  logSeats(before, now) {
     now.forEach(({ name, kind, free }, index) => {
       const old = before[index];
       if (old.name === name && old.kind === kind && old.free === free) return;
       const text = free ? `The seat of ${isolate(old.name)} is free.` : old.free ? `${isolate(name)} sits down.`
         : `${isolate(name)} plays on for ${isolate(old.name)}.`;
       this.log.push({ text });
-      say(text);
+      announce(text);
     });
   }
 
@@ -189,9 +192,9 @@ class SeatPage {
     this.showing = true;
     while (this.queue.length && !this.signal.aborted) {
       const event = this.queue.shift();
-      const pace = this.hurry || document.hidden ? 0 : Number(kept.get("pace", "550"));
+      const pace = this.hurry || document.hidden ? 0 : Number(store.get("pace", "550"));
       await glide(this.root, () => { this.take(event); this.draw(); }, pace, event);
-      if (this.model.said) say(this.model.said);
+      if (this.model.message) announce(this.model.message);
       if (event.kind === "end" && !this.state.over) await this.pauseAfterGame();
       else if (pace) await sleep(event.kind === "reveal" ? pace : pace * 0.6);
     }
@@ -201,7 +204,7 @@ class SeatPage {
     await this.handOver();
     this.focusChoice();
     this.refreshCoach();
-    if (this.canChoose || this.covered) say(this.prompt());
+    if (this.canChoose || this.covered) announce(this.prompt());
   }
 
   take(event) {
@@ -212,18 +215,18 @@ class SeatPage {
   }
 
   pauseAfterGame() {
-    return new Promise((goOn) => {
-      this.between = goOn;
+    return new Promise((resolve) => {
+      this.between = resolve; // called by "Next game"
       this.draw();
       document.getElementById("go-on")?.focus();
-      this.signal.addEventListener("abort", goOn);
+      this.signal.addEventListener("abort", resolve);
     }).then(() => { this.between = null; });
   }
 
   // --- choosing ---
 
   get canChoose() {
-    if (this.covered && this.state.phase === "card") return false; // a row is chosen in the open
+    if (this.covered && this.state.phase === "card") return false; // rows are chosen with the hand hidden
     return !this.showing && !this.sending && !this.between && this.state.legal.length > 0;
   }
 
@@ -236,17 +239,17 @@ class SeatPage {
     this.draw();
     let state = null;
     try {
-      state = await change(`${this.path}/moves?since=${this.told}`, { token, body: { turn, action }, signal: this.signal,
+      state = await change(`${this.path}/moves?since=${this.received}`, { token, body: { turn, action }, signal: this.signal,
         lost: () => { this.lost = true; this.draw(); } });
       this.lost = false;
     } catch (error) {
-      // 409: it was made before, in another tab
+      // 409: the decision was made before, in another tab
       if (error.status !== 409) this.fail(error);
       if (this.signal.aborted || this.gone) return;
     }
     this.sending = false;
     try {
-      await this.update(state ?? await this.ask(`?since=${this.told}`));
+      await this.update(state ?? await this.request(`?since=${this.received}`));
       await this.handOver();
       if (state && this.coachOpen) this.judge(turn, token);
     } catch (error) {
@@ -286,7 +289,7 @@ class SeatPage {
 
   toggleCoach() {
     this.coachOpen = !this.coachOpen;
-    kept.set("coachOpen", this.coachOpen);
+    store.set("coachOpen", this.coachOpen);
     this.draw();
     this.refreshCoach();
   }
@@ -295,12 +298,12 @@ class SeatPage {
     if (!this.state.coach || !this.coachOpen || this.covered || !this.canChoose) return;
     if (this.advice?.turn === this.state.turn) return;
     try {
-      const advice = await this.ask("/coach");
+      const advice = await this.request("/coach");
       if (advice.turn !== this.state.turn) return;
       Object.assign(this, { advice, coachFault: "" });
       this.draw();
     } catch (error) {
-      if (this.signal.aborted || error.status === 409) return; // the table has gone on meanwhile
+      if (this.signal.aborted || error.status === 409) return; // the table has changed meanwhile
       this.coachFault = error.message;
       this.draw();
       if (error.retry) setTimeout(() => this.refreshCoach(), 1000 * error.retry);
@@ -310,13 +313,12 @@ class SeatPage {
   async judge(turn, token) {
     try {
       const { decisions } = await call(`${this.path}/review`, { token, signal: this.signal });
-      const told = decisions[turn];
-      if (!told) return;
-      this.judgements.set(token, costSentence(told, this.state.direction));
-      if (this.covered) return; // it names the card: for its player alone
+      if (!decisions[turn]) return;
+      this.judgements.set(token, costSentence(decisions[turn]));
+      if (this.covered) return; // it names the card, which only its player may see
       this.draw();
-      say(this.judgements.get(token));
-    } catch { /* not allowed, or left */ }
+      announce(this.judgements.get(token));
+    } catch { /* not allowed, or the page was left */ }
   }
 
   // --- drawing ---
@@ -327,21 +329,21 @@ class SeatPage {
 
   prompt() {
     const { state } = this;
-    const who = this.shared ? `${isolate(state.seats[state.seat].name)}: ` : "";
+    const toPlayer = (text) => (this.shared ? `${isolate(state.seats[state.seat].name)}: ${text}` : capital(text));
     if (this.covered && state.phase === "card" && state.legal.length) {
-      return `${who}it is your turn. Take the device, and nobody else should look.`;
+      return toPlayer("it is your turn. Take the device; the others look away.");
     }
     if (state.phase === "row" && state.legal.length) {
-      return `${who}${who ? "c" : "C"}hoose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`;
+      return toPlayer(`choose a row for ${state.card} (${inWords(this.cards[state.card - 1])}): ${state.legal.map((a) => `row ${a - 4}`).join(", ")}.`);
     }
-    if (state.legal.length) return `${who}${who ? "c" : "C"}hoose a card: ${state.hand.join(", ")}.`;
+    if (state.legal.length) return toPlayer(`choose a card: ${state.hand.join(", ")}.`);
     const waits = state.waits_for.map((seat) => isolate(state.seats[seat].name));
     return waits.length ? `Waiting for ${waits.join(", ")}.` : "";
   }
 
   draw() {
-    this.late = Boolean(this.pressed);
-    if (this.late || this.gone || !this.game) return;
+    this.delayed = Boolean(this.pressed);
+    if (this.delayed || this.gone || !this.game) return;
     const { state, model } = this;
     const active = document.activeElement?.id;
     const names = this.names();
@@ -354,7 +356,7 @@ class SeatPage {
       this.hand(names),
       this.coach(),
       this.logPanel(),
-    ].filter(Boolean)); // null would be written out
+    ].filter(Boolean)); // null would appear as text
     if (active) document.getElementById(active)?.focus({ preventScroll: true });
     const list = this.game.querySelector(".log ol");
     if (list) list.scrollTop = list.scrollHeight;
@@ -366,18 +368,18 @@ class SeatPage {
     const lost = this.lost && (this.sending ? "The connection is lost; your choice is sent as soon as it is back …"
       : "The connection is lost; trying again …");
     const bad = lost || this.fault || state.trouble;
-    const says = bad || (this.showing ? model.said : over ? "" : this.prompt());
+    const message = bad || (this.showing ? model.message : over ? "" : this.prompt());
     return el("section", { class: "head", "aria-label": "The game" },
       el("span", {}, `${state.rules} · round ${Math.max(1, this.showing ? model.round : state.round)}`,
         state.match.of > 1 ? ` · game ${model.game} of ${state.match.of}` : ""),
       this.watching ? el("span", { class: "note" }, "You are watching") : null,
-      el("span", { class: "direction" }, state.direction[0].toUpperCase() + state.direction.slice(1)),
+      el("span", { class: "direction" }, capital(state.direction)),
       el("span", { class: "bar tools", style: null },
-        el("label", { class: "bar note" }, "Moves", el("select", { id: "pace", onchange: (e) => kept.set("pace", e.target.value) },
-          PACES.map(([value, text]) => el("option", { value, selected: value === kept.get("pace", "550") }, text)))),
+        el("label", { class: "bar note" }, "Moves", el("select", { id: "pace", onchange: (e) => store.set("pace", e.target.value) },
+          PACES.map(([value, text]) => el("option", { value, selected: value === store.get("pace", "550") }, text)))),
         this.showing && !this.between ? el("button", { id: "hurry", type: "button", onclick: () => { this.hurry = true; } }, "Skip") : null),
       this.between ? this.betweenGames() : null,
-      over ? this.result() : el("p", { class: `says${bad ? " bad" : ""}` }, says || " "));
+      over ? this.result() : el("p", { class: `message${bad ? " bad" : ""}` }, message || " "));
   }
 
   betweenGames() {
@@ -394,15 +396,16 @@ class SeatPage {
   result() {
     const { state } = this;
     const names = this.names();
-    const won = !this.shared && state.winners.includes(state.seat);
-    const text = this.shared || this.watching ? `${state.winners.map((seat) => names[seat]).join(" and ")} won!` : won ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
-      : `${state.winners.map((seat) => names[seat]).join(" and ")} won; you came in on place ${state.ranks[state.seat]}.`;
-    const setup = kept.get("tables", []).find((table) => table.token === this.held)?.setup;
+    const winners = state.winners.map((seat) => names[seat]).join(" and ");
+    const text = this.shared || this.watching ? `${winners} won!`
+      : state.winners.includes(state.seat) ? (state.winners.length > 1 ? "You share the victory!" : "You won!")
+        : `${winners} won; you finished ${ordinal(state.ranks[state.seat])}.`;
+    const setup = store.get("tables", []).find((table) => table.token === this.address)?.setup;
     return el("div", { class: "panel", role: "group", "aria-label": "The result" },
-      el("p", { class: "says", id: "result" }, text),
+      el("p", { class: "message", id: "result" }, text),
       standings(names, state.match.points, state.ranks, state.direction, this.shared ? -1 : state.seat),
       el("p", { class: "bar" },
-        el("a", { class: "button", href: `#/table/${this.id}/${this.held}/review` }, "Review the match"),
+        el("a", { class: "button", href: `#/table/${this.id}/${this.address}/review` }, "Review the match"),
         el("a", { class: "button", href: `#/replay/${this.id}/${this.token}` }, "Replay"),
         el("button", { type: "button", id: "save", onclick: () => this.save() }, "Save the record"),
         setup ? el("button", { class: "main", id: "again", type: "button", disabled: this.changing,
@@ -425,12 +428,12 @@ class SeatPage {
       const buttons = this.seatButtons(index, seat);
       return el("div", { class: `seat${index === state.seat ? " you" : ""}${due ? " due" : ""}`, "data-seat": index },
         el("span", { class: "who" }, names[index], front ? " (you)" : ""),
-        el("span", { class: "points" }, points, el("span", { class: "unseen" }, ` ${points === 1 ? "point" : "points"}`)),
+        el("span", { class: "points" }, points, el("span", { class: "visually-hidden" }, ` ${points === 1 ? "point" : "points"}`)),
         el("span", { class: "has" },
           el("span", { class: "backs", "aria-hidden": "true" }, Array.from({ length: state.hand_sizes[index] }, () => el("i"))),
           ` hand ${state.hand_sizes[index]} · pile ${state.pile_sizes[index]} · taken ${model.taken[index]}`,
           state.match.of > 1 ? ` · match ${before[index] + points}` : "",
-          this.shared && this.holders.has(index) ? " · sits here" : "",
+          this.shared && this.holders.has(index) ? " · at this device" : "",
           under.length ? ` · under the pile: ${under.join(", ")}` : "",
           known.length && index !== state.seat ? ` · known in hand: ${known.join(", ")}` : "",
           seat.free ? " · seat is free" : seat.away && !front ? " · away"
@@ -439,7 +442,7 @@ class SeatPage {
     }), this.tableButtons());
   }
 
-  /** What can be done with a seat that is free, or whose person is away; with all, if that is asked for. */
+  /** The buttons of a seat that is free or whose person is away; of every seat after "Change seats". */
   seatButtons(index, seat) {
     const { state } = this;
     const buttons = seat.invite ? this.inviteButtons(index, seat.invite) : [];
@@ -451,12 +454,12 @@ class SeatPage {
     return buttons;
   }
 
-  /** Links and seats, out of the way of the game. */
+  /** Links and changes of seats, folded up. */
   tableButtons() {
     const { state } = this;
     if (state.over || this.watching) return null;
     const others = state.seats.some((seat, index) => seat.may_change && !this.holders.has(index));
-    return el("details", { open: kept.get("moreOpen", false), ontoggle: (e) => kept.set("moreOpen", e.target.open) },
+    return el("details", { open: store.get("moreOpen", false), ontoggle: (e) => store.set("moreOpen", e.target.open) },
       el("summary", { id: "more", class: "note" }, "Watchers and seats"),
       el("div", { class: "bar" }, this.copyButton("copy-watch", "Copy the link to watch", `#/watch/${this.id}/${state.watch}`),
         others ? el("button", { type: "button", id: "manage", "aria-pressed": String(this.managing),
@@ -465,29 +468,29 @@ class SeatPage {
   }
 
   async changeSeat(body) {
-    let told = null;
+    let answer = null;
     await this.once(async () => {
-      told = await change(`${this.path}/seats`, { token: this.token, body, signal: this.signal,
+      answer = await change(`${this.path}/seats`, { token: this.token, body, signal: this.signal,
         lost: () => { this.lost = true; this.draw(); } });
     });
-    return told;
+    return answer;
   }
 
   async leaveTable() {
     const { token, state } = this;
-    if (!confirm("Leave the table? A bot plays on in your place, and the seat is not yours any more.")) return;
-    const told = await this.changeSeat({ seat: state.seat, level: "careful", leave: true });
+    if (!confirm("Leave the table? A bot plays on in your place, and you cannot get the seat back.")) return;
+    const answer = await this.changeSeat({ seat: state.seat, level: "careful", leave: true });
     const others = this.tokens.filter((one) => one !== token);
-    if (told) location.hash = others.length ? `#/table/${this.id}/${others.join(".")}` : `#/watch/${this.id}/${told.watch}`;
+    if (answer) location.hash = others.length ? `#/table/${this.id}/${others.join(".")}` : `#/watch/${this.id}/${answer.watch}`;
   }
 
-  /** One change of seats at a time: a second click meanwhile does nothing. */
-  async once(work) {
+  /** One change at a time: a second click meanwhile does nothing. */
+  async once(action) {
     if (this.changing) return;
     this.changing = true;
     this.draw();
     try {
-      await work();
+      await action();
       this.lost = false;
     } catch (error) {
       this.fail(error);
@@ -513,7 +516,7 @@ class SeatPage {
     } }, text);
   }
 
-  /** What lies over the hand while the device goes from one to the next. */
+  /** Hides the hand while the device is handed over. */
   curtain() {
     const { state } = this;
     const name = isolate(state.seats[state.seat].name);
@@ -526,52 +529,52 @@ class SeatPage {
 
   hand(names) {
     const { state, model } = this;
-    if (this.watching) return el("section", { class: "hand", "aria-label": "Revealed cards" }, shown(model, names) ?? el("span", { class: "note" }, "All choose a card."));
+    if (this.watching) return el("section", { class: "hand", "aria-label": "Revealed cards" }, revealed(model, names) ?? el("span", { class: "note" }, "All players choose a card."));
     if (this.covered && !state.over) {
-      const open = this.showing || state.phase !== "card" || model.shown.some((one) => !one.placed);
-      return el("section", { class: "hand", "aria-label": "The hand is hidden" }, this.curtain(), open ? shown(model, names) : null);
+      const open = this.showing || state.phase !== "card" || model.revealed.some((one) => !one.placed);
+      return el("section", { class: "hand", "aria-label": "The hand is hidden" }, this.curtain(), open ? revealed(model, names) : null);
     }
     const can = this.canChoose && state.phase === "card";
     const placing = this.showing || state.phase !== "card";
-    // A card chosen and not yet revealed stays visible apart; others' cards never come here.
-    const held = state.picked !== null ? [...state.hand, state.picked].sort((a, b) => a - b) : state.hand;
+    // The chosen card stays visible until it is revealed. The server never sends the cards of others.
+    const cards = state.picked !== null ? [...state.hand, state.picked].sort((a, b) => a - b) : state.hand;
     const whose = this.shared ? `${isolate(state.seats[state.seat].name)}'s hand` : "Your hand";
     return el("section", { class: "hand", "aria-label": whose },
       el("div", {}, el("h2", {}, can ? `${whose}: choose a card (keys 1–4)` : whose),
-        el("div", { class: "held" }, held.map((number) => {
+        el("div", { class: "held" }, cards.map((number) => {
           const slot = state.hand.indexOf(number);
-          const told = this.advice?.turn === state.turn && this.coachOpen && state.phase === "card"
-            ? this.advice.options.find((option) => option.action === slot) : null;
-          const words = `${number}, ${inWords(this.cards[number - 1])}`;
+          const option = this.advice?.turn === state.turn && this.coachOpen && state.phase === "card"
+            ? this.advice.options.find(({ action }) => action === slot) : null;
+          const advice = option ? `, ${wins(option)} wins${option.choice ? ", the coach's choice" : option.about_equal ? ", about equal to the coach's choice" : ""}` : "";
           return el("button", { class: `pick${number === state.picked ? " chosen" : ""}`, type: "button", id: `card-${number}`,
-            disabled: !can || slot < 0, "aria-label": `${can ? "Play " : ""}${words}${told ? `, ${Math.round(100 * told.win_share)} % wins${told.choice ? ", the coach's choice" : told.about_equal ? ", about equal to it" : ""}` : ""}`,
+            disabled: !can || slot < 0, "aria-label": `${can ? "Play " : ""}${number}, ${inWords(this.cards[number - 1])}${advice}`,
             onclick: () => this.choose(slot) },
           card(number, this.cards[number - 1], { alt: "" }),
-          told ? el("small", { class: told.choice ? "bad" : "" }, `${told.choice ? "★ " : told.about_equal ? "≈ " : ""}${Math.round(100 * told.win_share)} %`) : null);
-        }), held.length ? null : el("span", { class: "note" }, "empty"))),
-      placing || model.shown.some((one) => !one.placed) ? shown(model, names) : null);
+          option ? el("small", { class: option.choice ? "bad" : "" }, mark(option) + wins(option)) : null);
+        }), cards.length ? null : el("span", { class: "note" }, "empty"))),
+      placing || model.revealed.some((one) => !one.placed) ? revealed(model, names) : null);
   }
 
   rowHints() {
     if (!this.coachOpen || this.state.phase !== "row" || this.advice?.turn !== this.state.turn || !this.canChoose) return {};
     return Object.fromEntries(this.advice.options.map((option) =>
-      [option.row, `${option.choice ? "★ " : option.about_equal ? "≈ " : ""}${Math.round(100 * option.win_share)} % wins`]));
+      [option.row, `${mark(option)}${wins(option)} wins`]));
   }
 
   coach() {
     const { state } = this;
     if (!state.coach || this.covered || this.watching || (state.over && !this.showing)) return null;
-    const told = this.advice?.turn === state.turn && this.canChoose ? this.advice : null;
+    const advice = this.advice?.turn === state.turn && this.canChoose ? this.advice : null;
     return el("section", { class: "coach panel", "aria-label": "Coach" },
       el("div", { class: "bar" }, el("button", { type: "button", id: "coach", "aria-expanded": String(this.coachOpen),
         onclick: () => this.toggleCoach() }, this.coachOpen ? "Hide the coach (C)" : "Ask the coach (C)"),
       this.coachOpen && this.judgements.has(this.token) ? el("span", { id: "judgement" }, this.judgements.get(this.token)) : null),
-      this.coachOpen && told ? adviceTable(told, state.direction) : null,
-      this.coachOpen && !told ? el("p", { class: "note" }, this.canChoose ? this.coachFault || "The coach thinks …" : "The coach speaks when it is your turn.") : null);
+      this.coachOpen && advice ? adviceTable(advice, state.direction) : null,
+      this.coachOpen && !advice ? el("p", { class: "note" }, this.canChoose ? this.coachFault || "The coach thinks …" : "The coach advises when it is your turn.") : null);
   }
 
   logPanel() {
-    return el("details", { class: "log panel", open: kept.get("logOpen", false), ontoggle: (e) => kept.set("logOpen", e.target.open) },
+    return el("details", { class: "log panel", open: store.get("logOpen", false), ontoggle: (e) => store.set("logOpen", e.target.open) },
       el("summary", { id: "log" }, "What happened"),
       el("ol", { tabindex: 0, "aria-label": "What happened" }, this.log.map((line) => line.round
         ? el("li", { class: "round" }, `Round ${line.round}`) : el("li", {}, line.text))));

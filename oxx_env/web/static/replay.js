@@ -1,10 +1,8 @@
-// Replay of a record: step, jump, and the table as one seat or everybody's cards.
+// Replay of a record: step by step, seen from one seat or with all hands.
 import { call } from "./api.js";
-import { Model, glide, rows, shown, standings } from "./board.js";
-import { drawReview } from "./coach.js";
-import { card, el, kept, plural, say, sleep } from "./dom.js";
-
-const MAX_FILE = 8 << 20; // bytes; the server takes no more
+import { Model, glide, revealed, rows, standings } from "./board.js";
+import { drawReview, showReview } from "./coach.js";
+import { announce, card, el, info, plural, sleep, store } from "./dom.js";
 
 export async function replay(root, [id, token, game, round], signal) {
   const picker = el("input", { type: "file", id: "file", accept: ".jsonl,.json,.ndjson" });
@@ -21,11 +19,11 @@ export async function replay(root, [id, token, game, round], signal) {
       status.textContent = error.message;
     }
   };
-  picker.addEventListener("change", async () => { 
+  picker.addEventListener("change", async () => {
     const [chosen] = picker.files;
-    if (chosen?.size > MAX_FILE) status.textContent = `${chosen.name} is larger than ${MAX_FILE >> 20} MB and cannot be opened here.`;
+    if (chosen?.size > info.max_file) status.textContent = `${chosen.name} is larger than ${info.max_file >> 20} MB and cannot be opened here.`;
     else if (chosen) await open(await chosen.text());
-    picker.value = ""; // so that the same file, changed, can be chosen again
+    picker.value = ""; // so that the same file can be chosen again after a change
   });
   root.replaceChildren(el("h1", {}, "Replay"),
     el("p", { class: "bar" }, el("label", { class: "bar" }, "A file of records (JSON lines)", picker)), status, body);
@@ -36,7 +34,7 @@ export async function replay(root, [id, token, game, round], signal) {
 }
 
 class Replay {
-  /** `lines` [game]: the record of each game as it was told. */
+  /** `lines` [game]: the record of each game as text. */
   constructor(root, games, lines, signal) {
     Object.assign(this, { root, games, lines, signal, at: 0, seat: -1, playing: false });
     document.addEventListener("keydown", (event) => this.key(event), { signal });
@@ -67,7 +65,7 @@ class Replay {
     const event = to === this.at + 1 ? this.game.events[to - 1] : undefined;
     this.at = to;
     await glide(this.root, () => this.draw(), event ? pace : 0, event);
-    say(this.model.said);
+    announce(this.model.message);
   }
 
   round(by) {
@@ -80,7 +78,7 @@ class Replay {
     this.playing = !this.playing;
     this.draw();
     while (this.playing && this.at < this.last) {
-      const pace = Number(kept.get("pace", "550")) || 250;
+      const pace = Number(store.get("pace", "550")) || 250;
       await this.go(this.at + 1, pace);
       await sleep(pace * 0.6);
     }
@@ -113,7 +111,7 @@ class Replay {
         el("option", { value: index, selected: index === this.index }, `${index + 1}`)))) : null;
     this.table = el("div", { class: "game" });
     this.reviewed = el("div");
-    const judged = el("select", { id: "judged" }, game.names.map((name, seat) =>
+    const reviewedSeat = el("select", { id: "judged" }, game.names.map((name, seat) =>
       el("option", { value: seat, selected: seat === Math.max(0, this.seat) }, name)));
     this.root.replaceChildren(
       el("p", {}, `${game.rules}, ${plural(game.players, "player")}, deck ${game.deck}, ${plural(game.rounds, "round")}, `,
@@ -132,30 +130,25 @@ class Replay {
           game.names.map((name, seat) => el("option", { value: seat, selected: seat === this.seat }, name))))),
       this.table,
       el("section", { class: "panel", "aria-label": "Review" },
-        el("div", { class: "bar" }, el("h2", {}, "Review"), el("label", { class: "bar" }, "Seat", judged),
-          el("button", { id: "review", type: "button", onclick: (e) => this.review(Number(judged.value), e.target) }, "Ask the coach")),
+        el("div", { class: "bar" }, el("h2", {}, "Review"), el("label", { class: "bar" }, "Seat", reviewedSeat),
+          el("button", { id: "review", type: "button", onclick: (e) => this.review(Number(reviewedSeat.value), e.target) }, "Ask the coach")),
         this.reviewed));
     this.draw();
   }
 
-  /** What the coach thinks of a seat's decisions in this game. */
+  /** The coach's review of a seat's decisions in this game. */
   async review(seat, button) {
-    const { game, reviewed } = this;
+    const { game } = this;
     button.disabled = true;
-    reviewed.replaceChildren(el("p", { role: "status" }, "The coach goes through the decisions …"));
-    try {
-      const told = await call(`api/review?seat=${seat}`, { text: this.lines[this.index], signal: this.signal });
-      const state = { match: game.match, direction: game.direction, over: true, winners: told.winners };
-      reviewed.replaceChildren(el("h3", {}, game.names[seat]), ...drawReview(told.decisions, state, seat, told.basis, (one) =>
-        el("button", { type: "button", onclick: () => this.see(one.round) }, "See it")));
-      say(`The review of ${game.names[seat]} is there.`);
-    } catch (error) {
-      reviewed.replaceChildren(el("p", { class: "bad", role: "alert" }, error.message));
-    }
+    const link = ({ round }) => el("button", { type: "button", onclick: () => this.showRound(round) }, "Show it");
+    const load = () => call(`api/review?seat=${seat}`, { text: this.lines[this.index], signal: this.signal });
+    const done = await showReview(this.reviewed, load, ({ decisions, winners, basis }) => [el("h3", {}, game.names[seat]),
+      ...drawReview(decisions, { match: game.match, direction: game.direction, over: true, winners }, seat, basis, link)]);
+    if (done) announce(`The review of ${game.names[seat]} is ready.`);
     button.disabled = false;
   }
 
-  see(round) {
+  showRound(round) {
     this.go(this.game.events.findIndex((event) => event.kind === "reveal" && event.round === round));
     this.table.scrollIntoView({ block: "start" });
     this.slider.focus({ preventScroll: true });
@@ -166,19 +159,18 @@ class Replay {
     this.model = this.modelAt(this.at);
     const { model } = this;
     this.slider.value = this.at;
-    this.slider.setAttribute("aria-valuetext", model.said);
+    this.slider.setAttribute("aria-valuetext", model.message);
     this.playButton.textContent = this.playing ? "Stop" : "Play";
     const over = model.end !== null;
-    // Before a reveal the hands still hold the round's cards; after it they lie on the table.
-    const told = over ? null : game.hands[Math.max(0, model.round - 1)];
-    const fresh = model.shown.length > 0 && model.shown.every((one) => one.placed) ? game.hands[model.round] : null;
-    const frame = fresh ?? told;
-    const out = fresh ? [] : model.shown.map((one) => one.number);
-    const hand = (seat) => (frame ? frame.hands[seat].filter((number) => !out.includes(number)) : []);
+    // `hands` are those before each round; revealed cards have left them until the next round's hands are drawn.
+    const ended = model.revealed.length > 0 && model.revealed.every((one) => one.placed) ? game.hands[model.round] : null;
+    const frame = ended ?? (over ? null : game.hands[Math.max(0, model.round - 1)]);
+    const played = ended ? [] : model.revealed.map((one) => one.number);
+    const hand = (seat) => (frame ? frame.hands[seat].filter((number) => !played.includes(number)) : []);
     this.table.replaceChildren(
       el("section", { class: "head" }, el("span", {}, model.round ? `Round ${model.round}` : "The deal"),
-        el("p", { class: "says", id: "told" }, model.said),
-        over ? standings(game.names, game.scores, ranksOf(game), game.direction, this.seat) : null),
+        el("p", { class: "message", id: "step-text" }, model.message),
+        over ? standings(game.names, game.scores, game.ranks, game.direction, this.seat) : null),
       rows(model, [], () => {}),
       el("section", { class: "seats", "aria-label": "Players" }, game.names.map((name, seat) =>
         el("div", { class: `seat${seat === this.seat ? " you" : ""}`, "data-seat": seat },
@@ -188,11 +180,6 @@ class Replay {
       el("section", { class: "hand", "aria-label": "Hand" },
         this.seat >= 0 ? el("div", {}, el("h2", {}, `Hand of ${game.names[this.seat]}`),
           el("div", { class: "held" }, hand(this.seat).map((number) => card(number, game.cards[number - 1])))) : null,
-        shown(model, game.names)));
+        revealed(model, game.names)));
   }
-}
-
-function ranksOf(game) {
-  const sign = game.direction.startsWith("most") ? -1 : 1;
-  return game.scores.map((own) => 1 + game.scores.filter((other) => sign * other < sign * own).length);
 }
