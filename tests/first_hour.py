@@ -53,7 +53,7 @@ def is_whole(place: Path) -> None:
     assert {folder.name for folder in checkpoint.SHIPPED.iterdir()} == SHIPPED
     for name in sorted(SHIPPED):
         if name.startswith("swift"):
-            checkpoint.load_reflex(name)
+            checkpoint.load_rollout_net(name)
         else:
             bots.make(f"policy:{name}")
             bots.make(f"search:{name}:16")

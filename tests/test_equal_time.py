@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from oxx_env.policy.checkpoint import find_checkpoint, load_reflex
+from oxx_env.policy.checkpoint import find_checkpoint, load_rollout_net
 from training import advice, equal_time, imitate, regret
 from training.rows import Rows
 
@@ -162,7 +162,7 @@ def test_a_tiny_network_imitates_a_policy_and_is_told_apart(
     arguments = ["--policy", "quick", "--run-dir", str(tmp_path), "--decisions", "3000"]
     assert imitate.main([*arguments, "--unseen", "5", "--epochs", "2"]) == 0
     told = json.loads(capsys.readouterr().out.splitlines()[-1])
-    _, config = load_reflex(tmp_path / "checkpoint")
+    _, config = load_rollout_net(tmp_path / "checkpoint")
     assert config["unseen_looked_at"] == 5
     assert 0 < told["kl"] < 2
 

@@ -28,8 +28,8 @@ from oxx_env.policy.checkpoint import (
     checksum,
     load_checkpoint,
     load_play_out,
-    load_reflex,
-    save_reflex,
+    load_rollout_net,
+    save_rollout_net,
 )
 from oxx_env.policy.forward import hidden_of
 from training import decisions, improve
@@ -304,9 +304,9 @@ def test_certainly_weaker_weights_are_not_gone_on_from(
 
 
 def test_another_play_out_network_goes_with_the_weights(tmp_path: Path) -> None:
-    weights, facts = load_reflex("swift-1")
+    weights, facts = load_rollout_net("swift-1")
     del facts["sha256"]
-    save_reflex(tmp_path / "player", weights * np.float32(1.1), facts, "")
+    save_rollout_net(tmp_path / "player", weights * np.float32(1.1), facts, "")
     config = replace(TINY, run_dir=tmp_path / "run", player=str(tmp_path / "player"), iterations=1)
     run = Run(config, "")
     run.go()

@@ -27,9 +27,9 @@ from oxx_env.policy.checkpoint import (
     find_checkpoint,
     load_checkpoint,
     load_play_out,
-    load_reflex,
+    load_rollout_net,
     save_checkpoint,
-    save_reflex,
+    save_rollout_net,
 )
 
 DECKS = engine.stack_decks(["balanced"])
@@ -171,7 +171,7 @@ def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:
 
 
 def test_play_outs_stay_within_their_game_of_a_match() -> None:
-    network, picks = ps.seated(load_reflex("swift")[0]), ps.tools()[2]
+    network, picks = ps.seated(load_rollout_net("swift")[0]), ps.tools()[2]
     games = engine.new_games([5], DECKS, 3)
     games["match_games"] = 3
     ps.play_on(games[0], DECKS[0], 1000, network, picks)
@@ -307,7 +307,7 @@ def own(tmp_path: Path) -> Path:
     """A policy of one's own, which names its own play-out network."""
     folder = tmp_path / "own"
     shutil.copytree(find_checkpoint("quick"), folder)
-    save_reflex(folder / "mine", -load_reflex("swift-1")[0], {}, "")
+    save_rollout_net(folder / "mine", -load_rollout_net("swift-1")[0], {}, "")
     tell(folder, {"checkpoint": "mine", "sha256": checksum(folder / "mine")})
     return folder
 
@@ -318,7 +318,7 @@ def tell(folder: Path, play_out: Any) -> None:
 
 
 def test_search_plays_out_by_the_network_that_its_policy_names(own: Path) -> None:
-    np.testing.assert_array_equal(load_play_out(own)[0], -load_reflex("swift-1")[0])
+    np.testing.assert_array_equal(load_play_out(own)[0], -load_rollout_net("swift-1")[0])
     bot: Any = make(f"search:{own}:2")
     swift: Any = make(f"search:{own}:2:player=swift-1")
     assert len(bot.weights) == len(swift.weights) and (bot.weights != swift.weights).any()
@@ -328,7 +328,7 @@ def test_search_plays_out_by_the_network_that_its_policy_names(own: Path) -> Non
 
 def test_a_policy_that_names_no_play_out_network_has_the_default_one(own: Path) -> None:
     tell(own, None)
-    np.testing.assert_array_equal(load_play_out(own)[0], load_reflex(PLAY_OUT)[0])
+    np.testing.assert_array_equal(load_play_out(own)[0], load_rollout_net(PLAY_OUT)[0])
 
 
 def test_a_saved_policy_names_the_default_play_out_network(tmp_path: Path) -> None:

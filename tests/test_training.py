@@ -30,11 +30,11 @@ from oxx_env.policy import features, forward, rollout_net  # noqa: E402
 from oxx_env.policy.checkpoint import (  # noqa: E402
     CheckpointError,
     load_checkpoint,
-    load_reflex,
+    load_rollout_net,
     save_checkpoint,
-    save_reflex,
+    save_rollout_net,
 )
-from oxx_env.policy.network import OxxNetwork, ReflexNetwork  # noqa: E402
+from oxx_env.policy.network import OxxNetwork, RolloutNet  # noqa: E402
 from training import train as train_module  # noqa: E402
 from training.config import PRESETS, Config  # noqa: E402
 from training.pool import (  # noqa: E402
@@ -88,7 +88,7 @@ def positions(games: int = 40, steps: int = 6) -> np.ndarray[Any, np.dtype[np.fl
 
 
 def parts_of(inputs: Any) -> dict[str, Any]:
-    """The observation's pieces by name, then the foresight's, views into copies."""
+    """The observation's pieces by name, then the features', views into copies."""
     found = dict(observe.pieces(inputs[:, : observe.OBS]))
     at = observe.OBS
     for piece in features.PIECES:
@@ -494,9 +494,9 @@ def test_the_compiled_forward_pass_equals_torch() -> None:
     np.testing.assert_allclose(compiled_values, values, atol=1e-5)
 
 
-def test_without_foresight_a_network_sees_the_observation_alone() -> None:
+def test_without_features_a_network_sees_the_observation_alone() -> None:
     torch.manual_seed(3)
-    net = OxxNetwork(HIDDEN, foresight=False)
+    net = OxxNetwork(HIDDEN, features=False)
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, 0, 0.3)
     obs = positions()
@@ -574,52 +574,52 @@ def test_permuting_the_other_seats_changes_nothing() -> None:
 # --- the network that plays out ---
 
 
-def reflex_network() -> ReflexNetwork:
+def rollout_network() -> RolloutNet:
     torch.manual_seed(1)
-    net = ReflexNetwork()
+    net = RolloutNet()
     for parameter in net.parameters():
         torch.nn.init.normal_(parameter, 0, 0.3)
     return net
 
 
-def reactions(net: ReflexNetwork, obs: Any) -> Any:
+def rollout_scores(net: RolloutNet, obs: Any) -> Any:
     with torch.no_grad():
         return net(torch.from_numpy(np.ascontiguousarray(obs))).numpy()
 
 
-def test_the_compiled_reflex_equals_torch() -> None:
-    net, obs = reflex_network(), positions()
+def test_the_compiled_rollout_net_equals_torch() -> None:
+    net, obs = rollout_network(), positions()
     logits = np.full((len(obs), 10), 7, np.float32)
-    rollout_net.react_all(net.weights(), obs, rollout_net.workspace(), logits)
+    rollout_net.forward_all(net.weights(), obs, rollout_net.workspace(), logits)
     choices = legal_columns(obs)
     choices[:, FIRST_ROW : FIRST_ROW + ROWS] &= parts_of(obs)["pairs"][:, HAND_SIZE, :, 1] > 0
     assert choices[:, :HAND_SIZE].any() and choices[:, FIRST_ROW:].any()
-    np.testing.assert_allclose(logits[choices], reactions(net, obs)[choices], atol=1e-5)
+    np.testing.assert_allclose(logits[choices], rollout_scores(net, obs)[choices], atol=1e-5)
     assert not logits[~choices].any()
 
 
-def test_permuting_choices_permutes_reactions() -> None:
-    net, obs = reflex_network(), positions()
+def test_permuting_choices_permutes_their_scores_in_play_outs() -> None:
+    net, obs = rollout_network(), positions()
     order = [2, 4, 0, 1, 3]
     rows = slice(FIRST_ROW, FIRST_ROW + ROWS)
-    before, after = reactions(net, obs), reactions(net, with_rows(obs, order))
+    before, after = rollout_scores(net, obs), rollout_scores(net, with_rows(obs, order))
     np.testing.assert_allclose(after[:, rows], before[:, rows][:, order], atol=1e-5)
 
     obs = obs[parts_of(obs)["cards"][:, 3, 0] > 0]  # full hands
     order = [3, 1, 0, 2]
-    before, after = reactions(net, obs), reactions(net, with_hand(obs, order))
+    before, after = rollout_scores(net, obs), rollout_scores(net, with_hand(obs, order))
     np.testing.assert_allclose(after[:, :HAND_SIZE], before[:, order], atol=1e-5)
 
 
-def test_a_reflex_and_a_policy_are_not_taken_for_each_other(tmp_path: Path) -> None:
-    weights = reflex_network().weights()
-    save_reflex(tmp_path / "r", weights, {}, "# card\n")
+def test_a_rollout_net_and_a_policy_are_not_taken_for_each_other(tmp_path: Path) -> None:
+    weights = rollout_network().weights()
+    save_rollout_net(tmp_path / "r", weights, {}, "# card\n")
     save_checkpoint(tmp_path / "p", network().weights(), HIDDEN, {}, "# card\n")
-    np.testing.assert_array_equal(load_reflex(tmp_path / "r")[0], weights)
+    np.testing.assert_array_equal(load_rollout_net(tmp_path / "r")[0], weights)
     with pytest.raises(CheckpointError, match="not a policy"):
         load_checkpoint(tmp_path / "r")
     with pytest.raises(CheckpointError, match="not a network for play-outs"):
-        load_reflex(tmp_path / "p")
+        load_rollout_net(tmp_path / "p")
     with pytest.raises(CheckpointError, match="not a network for play-outs"):
         make(f"search:champion:4:player={tmp_path / 'p'}")
 

@@ -32,10 +32,10 @@ from tqdm import tqdm
 from oxx_env.game.engine import PENDING, masks, pending, step
 from oxx_env.game.rules import ACTIONS, MAX_PLAYERS, NUMBERS
 from oxx_env.lib.shell import program
-from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_reflex
+from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_rollout_net
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
-from oxx_env.policy.network import ReflexNetwork
+from oxx_env.policy.network import RolloutNet
 from training.config import ABOVE_0, PRESETS, Diverged, check_finite, check_ranges, check_types
 from training.evaluate import commit
 from training.selfplay import deal_over
@@ -116,13 +116,13 @@ def played(
     return inputs, probabilities
 
 
-def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[ReflexNetwork, float]:
+def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[RolloutNet, float]:
     """The tiny network, and how far it was from the policy in its last pass: mean KL(policy ||
     network) in nats."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rng = np.random.default_rng([config.seed, 4])
-    net = ReflexNetwork()
+    net = RolloutNet()
     size = min(PART, config.decisions)
     parts = [
         played(weights, rng, size, config.unseen)
@@ -164,7 +164,7 @@ def card(facts: dict[str, Any]) -> str:
     return f"""# Network for play-outs
 
 With it `search` plays hands to their end (`search:PATH:N:player=FOLDER`). It scores each choice by
-itself, see `oxx_env/reflex.py`, and is no policy for the arena.
+itself, see `oxx_env/policy/rollout_net.py`, and is no policy for the arena.
 
 - learned {facts["by"]}: {facts["decisions"]:,} decisions in {facts["seconds"]:.0f} s,
   {facts["imitation"]["kl"]:.4f} nats from it in the last pass
@@ -203,7 +203,7 @@ def main(argv: list[str]) -> int:
         "training": {**asdict(config), "run_dir": str(config.run_dir)},
     }
     folder = config.run_dir / "checkpoint"
-    save_reflex(folder, net.weights(), facts, card(facts))
+    save_rollout_net(folder, net.weights(), facts, card(facts))
     print(json.dumps({"checkpoint": str(folder), "kl": kl}))
     return 0
 

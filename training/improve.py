@@ -64,9 +64,9 @@ from oxx_env.policy.checkpoint import (
     checksum,
     load_checkpoint,
     load_play_out,
-    load_reflex,
+    load_rollout_net,
     save_checkpoint,
-    save_reflex,
+    save_rollout_net,
     write_atomically,
 )
 from oxx_env.policy.forward import hidden_of, score
@@ -792,7 +792,7 @@ class Run:
         name, player = PLAY_OUT, load_player(self.config)
         if self.play_out != checksum(PLAY_OUT):
             name = "play-out"
-            save_reflex(folder / name, *player, "# Network for play-outs\n")
+            save_rollout_net(folder / name, *player, "# Network for play-outs\n")
         facts = {**facts, "play_out": {"checkpoint": name, "sha256": self.play_out}}
         card = model_card(facts, None)
         save_checkpoint(folder, weights, hidden_of(len(weights)), facts, card)
@@ -807,7 +807,7 @@ class Run:
 
 def load_player(config: Config) -> tuple[NDArray[np.float32], dict[str, Any]]:
     """Weights and facts of the network that plays out. Raises CheckpointError."""
-    return load_play_out(config.init) if config.player is None else load_reflex(config.player)
+    return load_play_out(config.init) if config.player is None else load_rollout_net(config.player)
 
 
 def weaker(table: dict[str, Any]) -> bool:

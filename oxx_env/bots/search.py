@@ -5,8 +5,8 @@ rest of the hand is played out. Three things make it stronger than flat Monte Ca
 
 - the others' cards of the running round are drawn by their probability in a policy, given *their*
   view of the deal, and everybody goes on by that policy, each seat from its own view. It is a tiny
-  network that imitates the champion (`swift-1`, see `reflex`) in a tenth of the champion's time;
-  the guiding policy's `config.json` names it;
+  network that imitates the champion in a tenth of its time (`swift-1`, see `rollout_net`); the
+  guiding policy's `config.json` names it;
 - play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: what the policy thinks very unlikely is not tried, the worse
@@ -57,11 +57,11 @@ from oxx_env.game.scoring import relative_points
 from oxx_env.game.views import TO_THE_END, View, deal_hidden, list_unseen
 from oxx_env.lib.jit import kernel, kernel_allocating
 from oxx_env.policy import rollout_net
-from oxx_env.policy.checkpoint import load_checkpoint, load_play_out, load_reflex
+from oxx_env.policy.checkpoint import load_checkpoint, load_play_out, load_rollout_net
 from oxx_env.policy.features import INPUT, encode_input, scratch
 from oxx_env.policy.forward import best_action, drawn, forward, hidden_of, softmax, workspace
 
-UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its foresight
+UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its features
 PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals
 # Points by which the policy thinks a card or a row worse that is 1/e as likely. All three numbers
 # are where 12 to 48 deals cost least in `base` (docs/experiments.md).
@@ -91,9 +91,9 @@ def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
 
 
 def seated(weights: NDArray[np.float32], most: int = UNSEEN_LOOKED_AT) -> tuple[Any, ...]:
-    """A network of `reflex` and the memory that it works in, as the kernels here want it.
+    """A network of `rollout_net` and the memory that it works in, as the kernels here want it.
 
-    most  unseen cards its foresight looks at (`foresight.scratch`)
+    most  unseen cards its features look at (`features.scratch`)
     """
     memory = scratch(most), np.zeros(INPUT, np.float32), rollout_net.workspace()
     return weights, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
@@ -117,7 +117,7 @@ def network_action(game, deck, seat, network, sample):
     weights, sight, obs, work, logits, probabilities = network
     legal = legal_actions(game, deck, seat)
     encode_input(game, deck, seat, sight, obs)
-    rollout_net.react(weights, obs, work, logits)
+    rollout_net.forward(weights, obs, work, logits)
     if not sample:
         return best_action(logits, legal)
     softmax(logits, legal, np.float32(1), probabilities)
@@ -448,7 +448,7 @@ class PolicySearch:
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
         named = options.get("player")
-        player, told = load_play_out(path) if named is None else load_reflex(named)
+        player, told = load_play_out(path) if named is None else load_rollout_net(named)
         self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
         self._guide = guided(weights)
         self._player = seated(player, _looked_at(told))
@@ -629,7 +629,7 @@ def _rounds(option: str | None, spec: str) -> int:
 
 
 def _looked_at(told: Mapping[str, Any]) -> int:
-    """How many unseen cards the foresight of a checkpoint's network looked at when it learned."""
+    """How many unseen cards the features of a checkpoint's network looked at when it learned."""
     most = told.get("unseen_looked_at", UNSEEN_LOOKED_AT)
     return most if isinstance(most, int) and 1 <= most <= NUMBERS else UNSEEN_LOOKED_AT
 

@@ -27,10 +27,10 @@ from oxx_env.game.rules import ACTIONS
 from oxx_env.lib.files import open_whole, read_bounded, read_json
 from oxx_env.lib.texts import cut, printable
 from oxx_env.policy import rollout_net
-from oxx_env.policy.features import FORESIGHT_VERSION, INPUT
+from oxx_env.policy.features import FEATURES_VERSION, INPUT
 from oxx_env.policy.forward import Layer, layers
 
-FORMAT, REFLEX_FORMAT = "oxx-policy/1", "oxx-reflex/1"
+FORMAT, ROLLOUT_NET_FORMAT = "oxx-policy/1", "oxx-reflex/1"
 WEIGHTS, CONFIG, CARD = "weights.safetensors", "config.json", "README.md"
 MAX_BYTES = 5 << 20  # of the weights
 _PACKAGED = Path(__file__).parents[1] / "checkpoints"
@@ -62,14 +62,15 @@ def save_checkpoint(
     return _save(folder, weights, layers(hidden), {**shape, **config}, card)
 
 
-def save_reflex(
+def save_rollout_net(
     folder: str | os.PathLike[str],
     weights: NDArray[np.float32],
     config: dict[str, Any],
     card: str,
 ) -> Path:
-    """`save_checkpoint` for a network of `reflex`, that search plays out with."""
-    return _save(folder, weights, rollout_net.LAYERS, {"format": REFLEX_FORMAT, **config}, card)
+    """`save_checkpoint` for a network of `rollout_net`, that search plays out with."""
+    config = {"format": ROLLOUT_NET_FORMAT, **config}
+    return _save(folder, weights, rollout_net.LAYERS, config, card)
 
 
 def _save(
@@ -94,7 +95,7 @@ def _save(
     full = {
         "format": config["format"],
         "observation_version": OBSERVATION_VERSION,
-        "foresight_version": FORESIGHT_VERSION,
+        "foresight_version": FEATURES_VERSION,
         "input_size": INPUT,
         "actions": ACTIONS,
         "sha256": hashlib.sha256(data).hexdigest(),
@@ -122,14 +123,14 @@ def load_checkpoint(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     return _weights(folder / WEIGHTS, data, layers(hidden)), config
 
 
-def load_reflex(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
-    """`load_checkpoint` for a network of `reflex`."""
-    folder, config, data = _read_checkpoint(spec, REFLEX_FORMAT)
+def load_rollout_net(spec: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
+    """`load_checkpoint` for a network of `rollout_net`."""
+    folder, config, data = _read_checkpoint(spec, ROLLOUT_NET_FORMAT)
     return _weights(folder / WEIGHTS, data, rollout_net.LAYERS), config
 
 
 def load_play_out(policy: str | os.PathLike[str]) -> tuple[NDArray[np.float32], dict[str, Any]]:
-    """`load_reflex` for the network that search plays out with when this policy guides it.
+    """`load_rollout_net` for the network that search plays out with when this policy guides it.
 
     The policy's config names it: `"play_out": {"checkpoint": NAME, "sha256": of its weights}`. NAME
     is a folder in the policy's own, or a shipped network. A policy without the key has `PLAY_OUT`.
@@ -138,7 +139,7 @@ def load_play_out(policy: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     folder = find_checkpoint(policy)
     told = _read_config(folder / CONFIG).get("play_out")
     if told is None:
-        return load_reflex(PLAY_OUT)
+        return load_rollout_net(PLAY_OUT)
     named = told if isinstance(told, dict) else {}
     name, sha256 = named.get("checkpoint"), named.get("sha256")
     if not (isinstance(name, str) and _is_name(name) and isinstance(sha256, str)):
@@ -148,7 +149,7 @@ def load_play_out(policy: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
             f" checksum of its weights, not {_short(repr(told))}"
         )
     own = folder / name
-    weights, config = load_reflex(own if own.is_dir() else name)
+    weights, config = load_rollout_net(own if own.is_dir() else name)
     if config["sha256"] != sha256:
         raise CheckpointError(
             f"{folder / CONFIG}: the play-out network {name!r} has the SHA-256 {config['sha256']}"
@@ -165,15 +166,15 @@ def _read_checkpoint(
     config = _read_config(folder / CONFIG)
     data = _read(folder / WEIGHTS, MAX_BYTES)
     for told, wanted, what in (
-        (REFLEX_FORMAT, FORMAT, "a network for play-outs, not a policy"),
-        (FORMAT, REFLEX_FORMAT, "a policy, not a network for play-outs"),
+        (ROLLOUT_NET_FORMAT, FORMAT, "a network for play-outs, not a policy"),
+        (FORMAT, ROLLOUT_NET_FORMAT, "a policy, not a network for play-outs"),
     ):
         if (config.get("format"), format_) == (told, wanted):
             raise CheckpointError(f"{folder / CONFIG}: this is {what} ({told}; {wanted} is needed)")
     for key, want in (
         ("format", format_),
         ("observation_version", OBSERVATION_VERSION),
-        ("foresight_version", FORESIGHT_VERSION),
+        ("foresight_version", FEATURES_VERSION),
         ("input_size", INPUT),
         ("actions", ACTIONS),
     ):

@@ -1,10 +1,10 @@
-"""Foresight: what follows from each choice, as far as plain counting tells.
+"""Features: what follows from each choice, as far as plain counting tells.
 
-A network could learn to place the remaining cards of a round in its head, but it learns faster and
-plays better if it is told. `foresee` puts each choice on a trial table, lets the others go on by a
-fixed rule, and writes what then is; `PIECES` says what. Nothing is drawn and nothing is looked at
-that the seat does not know. The environment's observation (`observe`) holds none of this: it is
-what the policies of this package see besides, `INPUT` numbers in all.
+A network could learn to place the remaining cards of a round by itself, but it learns faster and
+plays better with the result as an input. `write_features` puts each choice on a trial table, lets
+the others go on by a fixed rule, and describes the table that follows by `PIECES`. Nothing is drawn
+at random, and nothing is used that the seat does not know. The environment's
+observation (`observe`) holds none of this: a policy of this package sees both, `INPUT` numbers.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ from oxx_env.game.rules import (
 from oxx_env.game.views import View
 from oxx_env.lib.jit import kernel
 
-FORESIGHT_VERSION = 1
+FEATURES_VERSION = 1
 
 # Points count better-is-more here, whatever the rule set.
 OPTION_FIELDS = (
@@ -72,8 +72,8 @@ PIECES = (
     # For each card in hand, if the seat decides which to play; else 0.
     Piece("slots", (HAND_SIZE, len(SLOT_FIELDS)), SLOT_FIELDS),
 )
-FORESIGHT = sum(piece.size for piece in PIECES)
-INPUT = OBS + FORESIGHT  # what a network sees: the observation, then the foresight
+FEATURES = sum(piece.size for piece in PIECES)
+INPUT = OBS + FEATURES  # what a network sees: the observation, then the features
 
 _OPTION, _SLOT = len(OPTION_FIELDS), len(SLOT_FIELDS)
 _SLOTS = PIECES[0].size
@@ -305,7 +305,7 @@ def _finish_placing(game, deck, table, card):
 
 
 @kernel
-def _foresee_row(game, deck, seat, after, marks, unseen, count, table, cards, row, out):
+def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row, out):
     """One row for the card being placed: fills OPTION_FIELDS. `after` is a copy of the game."""
     sign = np.float32(1 if is_positive(game) else -1)
     place(after, deck, row)
@@ -345,7 +345,7 @@ def _foresee_row(game, deck, seat, after, marks, unseen, count, table, cards, ro
 
 
 @kernel
-def _foresee_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out):
+def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out):
     """One card of the hand: fills SLOT_FIELDS."""
     at = _SLOTS + slot * _SLOT
     out[at] = marks[NOW, slot] * _TENTH
@@ -376,13 +376,13 @@ def _foresee_slot(game, deck, seat, marks, unseen, count, table, cards, slot, ou
 
 
 @kernel
-def foresee(game, deck, seat, work, out):
-    """Write the foresight of one seat, float32 [FORESIGHT]; zeros where it decides nothing.
+def write_features(game, deck, seat, work, out):
+    """Write the features of one seat, float32 [FEATURES]; zeros where it decides nothing.
 
     work  from `scratch`
     """
     trial, marks, unseen, most, table, cards = work
-    for i in range(FORESIGHT):
+    for i in range(FEATURES):
         out[i] = np.float32(0)
     if not decides(game, seat):
         return
@@ -391,21 +391,21 @@ def foresee(game, deck, seat, work, out):
         look_around(game, deck, seat, unseen, count, marks, table, cards)
         _changes(game, deck, seat, unseen, count, marks, table, cards)
         for slot in range(np.int64(game["hand_sizes"][seat])):
-            _foresee_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
+            _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
     else:
-        _foresee_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out)
-    for i in range(FORESIGHT):  # decks of very many heads
+        _write_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out)
+    for i in range(FEATURES):  # decks of very many heads
         out[i] = min(max(out[i], _LOW), _HIGH)
 
 
 @kernel
-def _foresee_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out):
+def _write_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out):
     rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
     while rows:
         row = NTH_ROW[rows, 0]
         rows &= rows - 1
         trial[0] = game
-        _foresee_row(game, deck, seat, trial[0], marks, unseen, count, table, cards, row, out)
+        _write_row(game, deck, seat, trial[0], marks, unseen, count, table, cards, row, out)
 
 
 # --- the input of a network ---------------------------------------------------------------------
@@ -413,9 +413,9 @@ def _foresee_rows(game, deck, seat, trial, marks, unseen, count, table, cards, o
 
 @kernel
 def encode_input(game, deck, seat, work, out):
-    """Observation and foresight of one seat, float32 [INPUT]."""
+    """Observation and features of one seat, float32 [INPUT]."""
     encode(game, deck, seat, out[:OBS])
-    foresee(game, deck, seat, work, out[OBS:])
+    write_features(game, deck, seat, work, out[OBS:])
 
 
 @kernel

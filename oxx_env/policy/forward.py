@@ -3,7 +3,7 @@
 The network treats cards and rows as sets. Every (card, row) pair is scored by shared weights, cards
 pool over rows, the hand pools over cards; the six colours enter through sums over colours and the
 other seats through a mean, so that permuting colours, rows, hand slots or other seats permutes the
-output and nothing else. Its input is the observation and the foresight (`oxx_env.policy.features`),
+output and nothing else. Its input is the observation and the features (`oxx_env.policy.features`),
 in this order. `oxx_env.policy.network` is the same network in torch, for learning.
 
 All weights lie in one float32 vector; `LAYERS` says where. A layer of `inputs` and `outputs` is
@@ -256,7 +256,7 @@ def forward(w, hidden, obs, work, logits):
 
     w       float32 [weights], see `layers`
     hidden  width of the network
-    obs     float32 [INPUT], from `foresight.encode_input`
+    obs     float32 [INPUT], from `features.encode_input`
     work    float32, from `workspace`
     logits  float32 [ACTIONS], written; actions that the observation has no card or row for get 0
 

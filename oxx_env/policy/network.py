@@ -35,12 +35,12 @@ with extras.needed_by("oxx_env.policy.network"):
     import torch
     from torch import Tensor, nn
 
-_CARD_FORESIGHT = slice(len(CARD_SCALARS), len(CARD_SCALARS) + len(SLOT_FIELDS))
-# Which inputs of which layers are the foresight.
-FORESIGHT_ROWS = {
+_CARD_FEATURES = slice(len(CARD_SCALARS), len(CARD_SCALARS) + len(SLOT_FIELDS))
+# Which inputs of which layers are the features.
+FEATURE_ROWS = {
     "pair_option": slice(len(OPTION_FIELDS)),
-    "pair_card": _CARD_FORESIGHT,
-    "card_card": _CARD_FORESIGHT,
+    "pair_card": _CARD_FEATURES,
+    "card_card": _CARD_FEATURES,
 }
 
 
@@ -48,14 +48,14 @@ class OxxNetwork(nn.Module):
     """Scores for the ten actions and a value, from observations.
 
     hidden     width of the shared layers
-    foresight  look at the foresight? False: only at the observation, to see what it is worth; the
+    features   look at the features? False: only at the observation, to see what it is worth; the
                weights that would read it are then given out as zeros
     """
 
-    def __init__(self, hidden: int = 64, foresight: bool = True) -> None:
+    def __init__(self, hidden: int = 64, features: bool = True) -> None:
         super().__init__()
         self.hidden = hidden
-        self.foresight = foresight
+        self.features = features
         self.table = layers(hidden)
         for layer in self.table.values():
             linear = nn.Linear(layer.inputs, layer.outputs)
@@ -64,7 +64,7 @@ class OxxNetwork(nn.Module):
             self.add_module(layer.name, linear)
 
     def forward(self, obs: Tensor) -> tuple[Tensor, Tensor]:
-        """Logits [N, ACTIONS] and values [N] of inputs float32 [N, INPUT] (`foresight`).
+        """Logits [N, ACTIONS] and values [N] of inputs float32 [N, INPUT] (`features`).
 
         Logits of slots without a card are meaningless and must be masked.
         """
@@ -79,12 +79,13 @@ class OxxNetwork(nn.Module):
         pairs = piece("pairs", CARDS, ROWS, len(PAIR_FIELDS))
         seats = piece("seats", MAX_PLAYERS, len(SEAT_FIELDS))
         unseen = obs[:, SLICES["unseen"]]
-        if not self.foresight:
+        if not self.features:
             obs = torch.cat([obs[:, :OBS], torch.zeros_like(obs[:, OBS:])], 1)
         options = obs[:, OBS : OBS + ROWS * len(OPTION_FIELDS)]
         options = options.reshape(n, ROWS, len(OPTION_FIELDS))
         slots = obs[:, OBS + ROWS * len(OPTION_FIELDS) :].reshape(n, HAND_SIZE, len(SLOT_FIELDS))
-        foresight = torch.nn.functional.pad(slots, (0, 0, 0, 1))  # the card being placed has none
+        # The card being placed has none.
+        slot_features = torch.nn.functional.pad(slots, (0, 0, 0, 1))
 
         # Context.
         others = seats[:, 1:]
@@ -106,7 +107,7 @@ class OxxNetwork(nn.Module):
         card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)
         row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
         row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
-        card_in = torch.cat([cards[:, :, CARD_SCALARS], foresight], 2).flatten(0, 1)[there]
+        card_in = torch.cat([cards[:, :, CARD_SCALARS], slot_features], 2).flatten(0, 1)[there]
         card_in = torch.cat([card_in, card_sum], 1)
         row_in = torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
 
@@ -149,8 +150,8 @@ class OxxNetwork(nn.Module):
                 linear = self.get_submodule(name)
                 assert isinstance(linear, nn.Linear)
                 both = torch.cat([linear.weight.T, linear.bias[None]])
-                if not self.foresight:
-                    both[FORESIGHT_ROWS.get(name, slice(0))] = 0
+                if not self.features:
+                    both[FEATURE_ROWS.get(name, slice(0))] = 0
                 parts.append(both.reshape(-1).numpy())
         return np.concatenate(parts).astype(np.float32)
 
@@ -168,8 +169,8 @@ class OxxNetwork(nn.Module):
                 linear.bias.copy_(both[-1])
 
 
-class ReflexNetwork(nn.Module):
-    """Scores for the ten actions from observations, each choice by itself. See `reflex`."""
+class RolloutNet(nn.Module):
+    """Scores for the ten actions from observations, each choice by itself. See `rollout_net`."""
 
     def __init__(self) -> None:
         super().__init__()
@@ -177,7 +178,7 @@ class ReflexNetwork(nn.Module):
             self.add_module(layer.name, nn.Linear(layer.inputs, layer.outputs))
 
     def forward(self, obs: Tensor) -> Tensor:
-        """Logits [N, ACTIONS] of inputs float32 [N, INPUT] (`foresight`). Those of slots and rows
+        """Logits [N, ACTIONS] of inputs float32 [N, INPUT] (`features`). Those of slots and rows
         that are no choice are meaningless and must be masked."""
         n = obs.shape[0]
 

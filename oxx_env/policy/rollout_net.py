@@ -1,13 +1,13 @@
-"""Reflex: a tiny network that scores each choice by itself, for play-outs.
+"""A tiny network that scores each choice by itself, for play-outs.
 
-The foresight has done most of the thinking: it says what each choice makes, now and next. So little
+The features have done most of the work: they say what each choice makes, now and next. So little
 is left to learn that one small network per kind of choice (a card to play, a row to place it on),
 with 1,762 weights, plays nearly as well as one of sets that costs ten times as much. A
-choice is told its own foresight, how it stands to the other choices (their mean and their best),
+choice sees its own features, how it stands to the other choices (their mean and their best),
 a few facts of the card and the row, and how far the game is. It sees what a network of sets sees,
-`foresight.encode_input`, mostly with few unseen cards looked at.
+`features.encode_input`, mostly with few unseen cards looked at.
 
-All weights lie in one float32 vector; `LAYERS` says where. `ReflexNetwork` in
+All weights lie in one float32 vector; `LAYERS` says where. `RolloutNet` in
 `oxx_env.policy.network` is the same in torch, for learning.
 """
 
@@ -23,7 +23,7 @@ from oxx_env.policy.features import OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.policy.forward import stacked
 
 WIDTH, HALF = 16, 8  # of the first and of the second layer of each network
-# What enters beside the foresight: entries of the pieces of the observation.
+# What enters beside the features: entries of the pieces of the observation.
 CARD_FACTS = (1, 2, 9, 10)  # of a card in hand: number, heads, unseen lower and sharing a colour
 PLACED_FACTS = (1, 2)  # of the card being placed: number, heads
 PAIR_FACTS = (2, 3, 4, 5)  # of it on a row: heads taken, cards and colour afterwards, lower cards
@@ -65,7 +65,7 @@ WEIGHTS = sum(layer.size for layer in LAYERS.values())  # length of the weight v
 
 
 def workspace() -> NDArray[np.float32]:
-    """Scratch memory for `react`; one for each thread: the inputs of a choice, its layers one
+    """Scratch memory for `forward`; one for each thread: the inputs of a choice, its layers one
     behind the other, and three rows of sums over all choices."""
     return np.zeros((5, max(SLOT_IN, OPTION_IN, WIDTH + HALF)), np.float32)
 
@@ -135,7 +135,7 @@ def _scored(w, at, inputs, x, y):
 
 @kernel
 def _sum_up(obs, at, step, there, fields, sums):
-    """Of each field of the foresight of all choices: the sum, the best, the second best.
+    """Of each field of the features of all choices: the sum, the best, the second best.
 
     there  the choices there are, a set; entry k of field f is obs[at + k * step + f]
     sums   out, [3, fields at least]
@@ -156,9 +156,9 @@ def _sum_up(obs, at, step, there, fields, sums):
 
 @kernel
 def _stand(own, count, fields, sums, out):
-    """How a choice stands to the others: mean and best of each field of the others' foresight.
+    """How a choice stands to the others: mean and best of each field of the others' features.
 
-    own   the choice's foresight, [fields]
+    own   the choice's features, [fields]
     sums  from `_sum_up`, of `count` choices
     out   [2 * fields]: the means, then the best
     """
@@ -172,11 +172,11 @@ def _stand(own, count, fields, sums, out):
 
 
 @kernel
-def react(w, obs, work, logits):
+def forward(w, obs, work, logits):
     """Score the choices of one decision.
 
     w       float32 [WEIGHTS], see `LAYERS`
-    obs     float32 [INPUT], from `foresight.encode_input`
+    obs     float32 [INPUT], from `features.encode_input`
     work    from `workspace`
     logits  float32 [ACTIONS], written; 0 where there is no choice
     """
@@ -256,7 +256,7 @@ def _write_option(obs, row, count, sums, work):
 
 
 @kernel
-def react_all(w, observations, work, logits):
-    """`react` for inputs [N, INPUT] into logits [N, ACTIONS]."""
+def forward_all(w, observations, work, logits):
+    """`forward` for inputs [N, INPUT] into logits [N, ACTIONS]."""
     for i in range(observations.shape[0]):
-        react(w, observations[i], work, logits[i])
+        forward(w, observations[i], work, logits[i])

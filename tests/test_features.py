@@ -1,4 +1,4 @@
-"""Foresight: what follows from each choice, counted a second time, slowly, from the view alone."""
+"""Features: what follows from each choice, counted a second time, slowly, from the view alone."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ def told(view: View) -> tuple[Any, Any]:
 
 
 class Plain:
-    """The rows of a view as lists, and the rules that foresight needs, told once more."""
+    """The rows of a view as lists, and the rules that the features need, told once more."""
 
     def __init__(self, view: View) -> None:
         self.deck = view.to_dict()["deck"]["cards"]
@@ -150,7 +150,7 @@ def expected_slots(view: View) -> Any:
     "players",
     [2, pytest.param(3, marks=pytest.mark.slow), pytest.param(6, marks=pytest.mark.slow), 10],
 )
-def test_foresight_is_what_counting_by_hand_gives(rules: str, players: int) -> None:
+def test_features_are_what_counting_by_hand_gives(rules: str, players: int) -> None:
     rng = np.random.default_rng(players)
     deck = cards.random_deck("three-color", np.random.default_rng(players))
     table = Table(players, rules, deck)
@@ -173,7 +173,7 @@ def test_foresight_is_what_counting_by_hand_gives(rules: str, players: int) -> N
     assert min(checked.values()) >= 5
 
 
-def test_a_seat_that_decides_nothing_foresees_nothing() -> None:
+def test_a_seat_that_decides_nothing_has_no_features() -> None:
     table = Table(3)
     table.deal(seed=1)
     table.act(0, 0)
