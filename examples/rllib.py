@@ -13,7 +13,6 @@ import os
 
 os.environ["RAY_USAGE_STATS_ENABLED"] = "0"  # read by what follows
 
-import numpy as np
 import ray
 from gymnasium import spaces
 from pettingzoo.utils import BaseWrapper
@@ -27,17 +26,15 @@ from oxx_env import baron_oxx_v0
 
 
 class Renamed(BaseWrapper):
-    """With the keys of that module, and the mask in floats, since it takes their logarithms."""
+    """With the keys that RLlib's module for masks wants."""
 
     def observation_space(self, agent):
         space = super().observation_space(agent)
-        mask = spaces.Box(0.0, 1.0, space["action_mask"].shape, np.float32)
-        return spaces.Dict({"observations": space["observation"], "action_mask": mask})
+        return spaces.Dict(observations=space["observation"], action_mask=space["action_mask"])
 
     def observe(self, agent):
         seen = super().observe(agent)
-        mask = seen["action_mask"].astype(np.float32)
-        return {"observations": seen["observation"], "action_mask": mask}
+        return {"observations": seen["observation"], "action_mask": seen["action_mask"]}
 
 
 def main() -> None:

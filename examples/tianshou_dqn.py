@@ -4,9 +4,9 @@ Tianshou reads the mask from observations with the keys `obs` and `mask`, which 
 the Gymnasium environment's. Switched off: the infos, since Tianshou's buffer wants arrays of one
 shape and `winners` of a match's last info are one seat or several.
 
-Tianshou's `PettingZooEnv` runs on `baron_oxx_v0.env()`, too, but do not learn from that: of what a
-seat gets it counts only what comes with the seat's own step, 4 of 5 points here, and it takes the
-next seat's observation for what follows from an action.
+Do not learn from Tianshou's `PettingZooEnv` on `baron_oxx_v0.env()`: of what a seat gets it counts
+only what comes with the seat's own step, 4 of 5 points here, and it takes the next seat's
+observation for what follows from an action.
 
     pip install 'torch>=2.8,<2.14' tianshou oxx_env      # run with tianshou 2.0.1
 """
