@@ -265,7 +265,7 @@ def test_time_is_told_by_specification() -> None:
         ({"rules": "basic"}, "unknown rule set 'basic'"),
         ({"deck": "balance"}, "did you mean 'balanced'"),
         ({"games": 0}, "games is at least 1, not 0"),
-        ({"match": 0}, "must be 1 to"),
+        ({"match": 0}, "match is from 1 to 1000, not 0"),
         ({"seed": -1}, "seed is at least 0, not -1"),
         ({"workers": 0}, "workers is at least 1, not 0"),
         ({"until_width": 0.0}, "until_width is above 0 and at most 1, not 0.0"),

@@ -142,7 +142,7 @@ def test_help_is_quick_and_loads_no_heavy_module():
         (["deck", "check", "--jsn", "balanced"], "unknown option '--jsn'; did you mean --json?"),
         (["deck", "check", "balanced", "--js"], "unknown option '--js'"),  # no abbreviations
         (["deck", "check", "balanced", "--seed", "x"], "--seed"),
-        (["deck", "check", "balanced", "--seed", "-1"], "--seed -1: should be 0 or more"),
+        (["deck", "check", "balanced", "--seed", "-1"], "--seed is at least 0, not -1"),
         (["deck", "check", "balanced", "--seed"], "--seed"),
     ],
 )

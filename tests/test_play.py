@@ -193,16 +193,16 @@ def test_plain_mode_has_no_layout(oxx_play):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--players", 1], "1 players"),
-        (["--players", 11], "11 players"),
-        (["--rules", "none"], "--rules"),
+        (["--players", 1], "--players is from 2 to 10, not 1"),
+        (["--players", 11], "--players is from 2 to 10, not 11"),
+        (["--rules", "none"], "unknown rule set 'none'"),
         (["--deck", "none"], "no deck of this name"),
         (["--bots", "nobody"], "unknown bot 'nobody'"),
-        (["--bots", "greedy,random,greedy,random"], "--bots names 4 bots; there are 3 seats"),
+        (["--bots", "greedy,random,greedy,random"], "--bots names 4 bots for 3 seats"),
         (["--hint", "nobody"], "unknown bot 'nobody'"),
-        (["--hint", "cheat"], "--hint cheat needs to see hidden cards"),
+        (["--hint", "cheat"], "--hint cheat: sees hidden cards"),
         (["--seat", 4], "--seat 4: seats are 0 to 3"),
-        (["--match", 0], "games_per_match"),
+        (["--match", 0], "--match is from 1 to 1000, not 0"),
         (["--save", "/no/such/folder/x"], "/no/such/folder/x"),
     ],
 )

@@ -422,10 +422,10 @@ def test_a_bot_sits_where_it_is_named_and_the_last_fills_the_table(capsys):
 @pytest.mark.parametrize(
     "argv, message",
     [
-        (["--games", "0"], "--games 0: should be 1 or more"),
-        (["--match", "0"], "--match 0: should be 1 to 1000"),
-        (["--players", "11"], "11 players"),
-        (["--players", "2", "--bots", "greedy,greedy,greedy"], "3 bots for 2 players"),
+        (["--games", "0"], "--games is at least 1, not 0"),
+        (["--match", "0"], "--match is from 1 to 1000, not 0"),
+        (["--players", "11"], "--players is from 2 to 10, not 11"),
+        (["--players", "2", "--bots", "greedy,greedy,greedy"], "3 bots for 2 seats"),
         (["--bots", "gredy"], "unknown bot 'gredy'"),
         (["--bots", "greedy,"], "bot"),
         (["--deck", "nowhere.csv"], "no such file"),

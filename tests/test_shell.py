@@ -110,7 +110,7 @@ def test_help_into_head_ends_quietly() -> None:
     ("error", "code", "told"),
     [
         (ValueError("seats are 2 to 10"), 2, "a.py: seats are 2 to 10\n"),
-        (FileNotFoundError(2, "No such file", "x"), 2, "a.py: [Errno 2] No such file: 'x'\n"),
+        (FileNotFoundError(2, "No such file", "x"), 2, "a.py: x: No such file\n"),
         (KeyboardInterrupt(), 130, "a.py: stopped\n"),
         (BrokenPipeError(), 141, ""),
     ],

@@ -361,7 +361,7 @@ def test_plain_mode_has_no_layout(oxx_track):
 @pytest.mark.parametrize(
     ("argv", "says"),
     [
-        (["--players", 1], "1 players"),
+        (["--players", 1], "--players is from 2 to 10, not 1"),
         (["--seat", 4], "seats are 0 to 3"),
         (["--deck", "none"], "no deck of this name"),
         (["--bot", "nobody"], "unknown bot"),

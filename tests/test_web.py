@@ -1538,7 +1538,7 @@ def test_behind_a_proxy_a_client_is_whom_the_trusted_proxy_says(tmp_path):
         (["--proxy", "*"], "--proxy *: should be one address"),
         (["--proxy", "10.0.0.0/8"], "should be one address"),
         (["--name", "https://x.example/"], "should be a name, such as table.example.org"),
-        (["--keep-mb", "0"], "--keep-mb 0: should be 1 or more"),
+        (["--keep-mb", "0"], "--keep-mb is at least 1, not 0"),
     ],
 )
 def test_odd_options_of_the_server_are_refused(tmp_path, capsys, option, words):

@@ -9,6 +9,7 @@ from typing import Annotated
 
 from oxx_env.arena.blocks import Setup, Spec
 from oxx_env.game import cards
+from oxx_env.game.options import MatchOptions
 from oxx_env.lib.options import Range, check
 
 Progress = Callable[[int, int | None], None]
@@ -16,18 +17,13 @@ Progress = Callable[[int, int | None], None]
 DEFAULT_GAMES = 1000
 
 
-@dataclass(frozen=True, kw_only=True)
-class Options:
-    """Options of `play`, `pairwise`, `league` and `compare`. Raises ValueError for wrong ones."""
+@dataclass(kw_only=True)
+class Options(MatchOptions):
+    """Options of `play`, `pairwise`, `league` and `compare`, beside those of the match (R13), whose
+    points and victory count. Raises ValueError for wrong ones."""
 
-    players: int = 4
-    """Players at the table, 2 to 10 (`pairwise`: 2 unless given)."""
-    rules: str = "base"
-    """Rule set."""
-    deck: cards.DeckSpec = "balanced"
+    deck: cards.DeckSpec = "balanced"  # type: ignore[assignment]  # wider than a command's
     """Deck by name, path or cards; a function is asked once a deal."""
-    match: int = 1
-    """Games a match (R13): points and victory are then the match's."""
     games: Annotated[int | None, Range(1)] = None
     """Games to play, rounded up to whole blocks; None: 1000, with `until_width` no limit."""
     seed: Annotated[int, Range(0)] = 0

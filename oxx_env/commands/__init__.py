@@ -8,9 +8,10 @@ commands to keep.
 The module holds one dataclass named `Run`, from which tyro derives the command line:
 
     from dataclasses import dataclass
-    from typing import ClassVar
+    from typing import Annotated, ClassVar
 
     from oxx_env.commands import Report, Texts, UserError
+    from oxx_env.lib.options import Range
 
     @dataclass(kw_only=True)
     class Run(Report):                        # Command instead, where there is no --json
@@ -23,14 +24,14 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
 
         specs: Texts                          # no default: a positional argument
         '''The bots, at most one per seat.'''
-        players: int = 4                      # with a default: the option --players
+        players: Annotated[int, Range(2, 10)] = 4   # with a default: the option --players
         '''Players at the table, 2 to 10.'''
 
         def run(self) -> int:                 # the exit code: OK or FAILED
             from oxx_env import arena         # heavy imports here, see below
 
-            result = arena.play(self.specs, self.players, self.seed)
-            self.report(result.to_dict(), result.table())
+            result = arena.play(self.specs, players=self.players, seed=self.seed)
+            self.report(result.to_dict(), bots_table(result))
             return OK
 
 - Every field says meaning and unit in a string below it. Options are spelled with hyphens
@@ -43,9 +44,10 @@ The module holds one dataclass named `Run`, from which tyro derives the command 
 - At the top of the module import only the standard library and this package, and in `run` what the
   work needs: `oxx --help` imports all command modules and must stay quick (a test checks that it
   loads neither numba nor torch).
-- A user's mistake is a `UserError`, any `ValueError` (`DeckError` is one), an `OSError`, or an
-  extra that is not installed: one message on stderr and exit code 2. `KeyboardInterrupt` and a
-  closed pipe end quietly. So a command needs no `try` around its work.
+- A field's `Range` (`Annotated[int, Range(1)]`) is checked before `run`.
+- A user's mistake is a ValueError (`UserError` and `DeckError` are some), an OSError, or an extra
+  that is not installed: one message on stderr and exit code 2. Ctrl-C and a closed pipe end without
+  one. So a command needs no `try` around its work.
 - Exit codes: `OK` 0; `FAILED` 1, a readable deck or record fails its check; `UNUSABLE` 2, input or
   option that cannot be used.
 """
@@ -56,7 +58,11 @@ import json
 import sys
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from oxx_env.lib.options import Range
+from oxx_env.lib.shell import UNUSABLE as UNUSABLE
+from oxx_env.lib.shell import UserError as UserError
 
 if TYPE_CHECKING:
     Texts = tuple[str, ...]
@@ -65,11 +71,6 @@ else:
 
 OK = 0
 FAILED = 1  # a readable deck or record fails its check
-UNUSABLE = 2  # input or option that cannot be used
-
-
-class UserError(Exception):
-    """A mistake of the user; its message says what is wrong and what would be right."""
 
 
 @dataclass(kw_only=True)
@@ -79,7 +80,7 @@ class Command(ABC):
     example: ClassVar[str]  # one command line, shown in the help
     names_bots: ClassVar[bool] = False  # should the help list the bots?
 
-    seed: int = 0
+    seed: Annotated[int, Range(0)] = 0
     """Seed of everything random here: the same command with the same seed does the same."""
 
     @abstractmethod

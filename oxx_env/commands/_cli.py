@@ -1,12 +1,8 @@
 """The command `oxx`: find the command named, build it from its arguments, run it.
 
 The commands are the modules of `oxx_env.commands`; its docstring says how to add one. This module
-knows none of them. It gives all of them the same manners:
-
-- `oxx --help` lists the commands with an example each, `oxx COMMAND --help` explains one;
-- exit code 0 done, 1 a readable deck or record fails its check, 2 unusable input or option;
-- a mistake gives one message on stderr, never a traceback (set OXX_TRACEBACK=1 to see one);
-- Ctrl-C ends with 130 and a closed pipe with 141, both quietly.
+knows none of them. `oxx --help` lists the commands with an example each, `oxx COMMAND --help`
+explains one; how all of them end: `lib.shell.program`.
 """
 
 from __future__ import annotations
@@ -23,13 +19,10 @@ from typing import Any
 
 from oxx_env import commands
 from oxx_env.commands import OK, UNUSABLE, Command, UserError
-from oxx_env.lib import extras
-from oxx_env.lib.imports import UntriedVersion
-from oxx_env.lib.shell import INTERRUPTED, quietly
-from oxx_env.lib.texts import message, shown
+from oxx_env.lib.options import check
+from oxx_env.lib.shell import FAULT, program
+from oxx_env.lib.texts import message
 from oxx_env.lib.version import __version__
-
-INTERNAL = 70  # a fault of ours (EX_SOFTWARE)
 
 
 def main(argv: Sequence[str] | None = None) -> int:
@@ -37,25 +30,14 @@ def main(argv: Sequence[str] | None = None) -> int:
     for stream in (sys.stdout, sys.stderr):
         if hasattr(stream, "reconfigure"):  # a terminal without this letter shows a "?"
             stream.reconfigure(errors="replace")
-    with shown():
-        return quietly(lambda: _told(list(sys.argv[1:] if argv is None else argv)))
-
-
-def _told(argv: list[str]) -> int:
     try:
-        code = _run(argv)
-        sys.stdout.flush()  # so that a closed pipe or a full disk shows here
-        return code
-    except KeyboardInterrupt:
-        return INTERRUPTED
-    except BrokenPipeError:
-        raise
+        return program("oxx")(_run)(list(sys.argv[1:] if argv is None else argv))
     except Exception as error:
         if os.environ.get("OXX_TRACEBACK"):
             raise
-        told, code = _explain(error)
-        print(f"oxx: {message(told)}", file=sys.stderr)
-        return code
+        fault = f"{type(error).__name__}: {error} (a fault of oxx; OXX_TRACEBACK=1 shows where)"
+        print(f"oxx: {message(fault)}", file=sys.stderr)
+        return FAULT
 
 
 def command_names() -> list[str]:
@@ -75,7 +57,6 @@ def _run(argv: list[str]) -> int:
         words = name.split()
         if argv[: len(words)] == words:
             return _run_command(name, argv[len(words) :])
-
     words = [word for word in argv if not word.startswith("-")]
     group = [name for name in names if words and name.split()[:1] == words[:1]]
     if "--help" in argv or "-h" in argv or argv == ["help"]:
@@ -92,7 +73,8 @@ def _run(argv: list[str]) -> int:
     if argv[0].startswith("-"):
         raise UserError(f"unknown option {argv[0]!r}; a command comes first, see oxx --help")
     if group:
-        raise UserError(f"after {words[0]!r} comes one of: {', '.join(_rest(group))}")
+        rest = (name.partition(" ")[2] for name in group)
+        raise UserError(f"after {words[0]!r} comes one of: {', '.join(rest)}")
     raise UserError(_unknown(argv[0], names))
 
 
@@ -116,15 +98,14 @@ def _run_command(name: str, arguments: list[str]) -> int:
         )
     except SystemExit as stop:  # help was printed, or an option does not exist
         return stop.code if isinstance(stop.code, int) else UNUSABLE
-    if command.seed is not None and command.seed < 0:
-        raise UserError(f"--seed {command.seed}: should be 0 or more")
+    check(command, _spelled)
     return command.run()
 
 
-def _description(kind: type[Command], whole: bool) -> str:
-    """What `--help` says of a command before its options; `whole`: it will be shown."""
+def _description(kind: type[Command], with_bots: bool) -> str:
+    """What `--help` says of a command before its options, with the bots where it names some."""
     text = f"{inspect.getdoc(kind)}\n\nExample: {kind.example}"
-    if kind.names_bots and whole:
+    if kind.names_bots and with_bots:
         from oxx_env import bots
 
         listed = "\n".join(f"    {line}" for line in bots.describe().splitlines())
@@ -135,13 +116,18 @@ def _description(kind: type[Command], whole: bool) -> str:
 def _refuse_unknown_options(kind: type[Command], arguments: list[str]) -> None:
     """Name a misspelt option before tyro takes the word after it for the option's value."""
     fields = [field for field in dataclasses.fields(kind) if not _is_positional(field)]
-    known = ["--help", *("--" + field.name.replace("_", "-") for field in fields)]
+    known = ["--help", *(_spelled(field.name) for field in fields)]
     for argument in arguments:
         option = argument.partition("=")[0].replace("_", "-")
         if option.startswith("--") and option not in known:
             close = difflib.get_close_matches(option, known, n=1)
             hint = f"did you mean {close[0]}? " if close else ""
             raise UserError(f"unknown option {option!r}; {hint}options are {', '.join(known)}")
+
+
+def _spelled(field: str) -> str:
+    """The option of a field."""
+    return "--" + field.replace("_", "-")
 
 
 def _is_positional(field: dataclasses.Field[Any]) -> bool:
@@ -165,23 +151,6 @@ def _unknown(word: str, names: list[str]) -> str:
     close = difflib.get_close_matches(word, known, n=1)
     hint = f"did you mean {close[0]!r}? " if close else ""
     return f"unknown command {word!r}; {hint}commands are {', '.join(names)}"
-
-
-def _rest(group: list[str]) -> list[str]:
-    return [name.partition(" ")[2] for name in group]
-
-
-def _explain(error: Exception) -> tuple[str, int]:
-    """The message for an error, and the exit code."""
-    if isinstance(error, ImportError) and (missing := extras.explain(error)):
-        return str(missing), UNUSABLE
-    if isinstance(error, OSError) and error.strerror:
-        where = f"{error.filename}: " if error.filename is not None else ""
-        return f"{where}{error.strerror}", UNUSABLE
-    if isinstance(error, UserError | ValueError | OSError | UntriedVersion):
-        return str(error), UNUSABLE
-    hint = "a fault of oxx; OXX_TRACEBACK=1 shows where"
-    return f"{type(error).__name__}: {error} ({hint})", INTERNAL
 
 
 if __name__ == "__main__":

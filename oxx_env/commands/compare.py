@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Optional
+from typing import TYPE_CHECKING, Annotated, ClassVar, Optional
 
-from oxx_env.commands import OK, Report, _show
-from oxx_env.commands.arena import INTERRUPTED, bots_table
+from oxx_env.commands import _show
+from oxx_env.commands._arena import ArenaReport, bots_table
+from oxx_env.lib.options import Range
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas
 
 
 @dataclass(kw_only=True)
-class Run(Report):
+class Run(ArenaReport):
     """Compare two bots in the same seats of the same deals, and report their difference.
 
     First A, then B plays every deal from every seat, among the bots of --against. The difference
@@ -28,53 +29,18 @@ class Run(Report):
     b: str
     """The second bot."""
     against: str = "greedy"
-    """Who fills the table: bots separated by commas, the last one fills what is left."""
-    players: int = 4
-    """Players at the table, 2 to 10."""
-    rules: str = "base"
-    """Rule set: base, color, positive or color+positive."""
-    deck: str = "balanced"
-    """Name of a shipped deck, or path of a deck's CSV."""
-    games: Optional[int] = None
+    """The bots at the other seats, separated by commas; the last one fills the table."""
+    games: Annotated[Optional[int], Range(1)] = None
     """Games of each of the two, rounded up to whole blocks (default 1000; with --until-width: no
     limit)."""
-    match: int = 1
-    """Games a match (points are added up)."""
-    workers: int = 1
-    """Processes to play in; the result does not depend on it."""
-    until_width: Optional[float] = None
+    until_width: Annotated[Optional[float], Range(above=0, most=1)] = None
     """Play until the 95 % interval of the difference in win share is this many to each side."""
-    log: Optional[str] = None
-    """File of finished blocks; the same command with the same file goes on where it ended."""
 
     def run(self) -> int:
         from oxx_env import arena
 
-        bar = _show.Bar(self.json)
-        code = OK
-        try:
-            result = arena.compare(
-                self.a,
-                self.b,
-                against=self.against.split(","),
-                players=self.players,
-                rules=self.rules,
-                deck=self.deck,
-                games=self.games,
-                seed=self.seed,
-                match=self.match,
-                workers=self.workers,
-                log=self.log,
-                until_width=self.until_width,
-                progress=bar,
-            )
-        except arena.Interrupted as stop:
-            result = stop.result
-            code = INTERRUPTED
-        finally:
-            bar.close()
-        if code:
-            self.note("interrupted: this is what was finished")
+        against = self.against.split(",")
+        result, code = self.play(arena.compare, self.a, self.b, against=against)
         self.report(result.to_dict(), comparison_text(result))
         return code
 
@@ -89,7 +55,7 @@ def comparison_text(result: arenas.Comparison) -> str:
     elif high < 0:
         verdict = f"{b} wins more than {a}"
     else:
-        verdict = f"{a} and {b} are not told apart"
+        verdict = f"{a} and {b} do not differ clearly"
     return "\n".join(
         [
             bots_table(result),

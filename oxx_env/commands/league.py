@@ -6,8 +6,8 @@ import os
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Optional
 
-from oxx_env.commands import OK, Report, Texts, UserError, _show
-from oxx_env.commands.arena import INTERRUPTED, headline, milliseconds
+from oxx_env.commands import Texts, UserError, _show
+from oxx_env.commands._arena import ArenaReport, headline, milliseconds
 from oxx_env.lib.extras import needed_by
 from oxx_env.lib.files import open_whole
 
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(kw_only=True)
-class Run(Report):
+class Run(ArenaReport):
     """Rate many bots: tables of random line-ups, OpenSkill rating, places, points and victories.
 
     Each bot is seated equally often; a bot sits several times at a table where there are fewer
@@ -30,22 +30,6 @@ class Run(Report):
 
     specs: Texts
     """The bots, two or more."""
-    players: int = 4
-    """Players at each table, 2 to 10."""
-    rules: str = "base"
-    """Rule set: base, color, positive or color+positive."""
-    deck: str = "balanced"
-    """Name of a shipped deck, or path of a deck's CSV."""
-    games: Optional[int] = None
-    """Games to play, rounded up to whole blocks (default 1000; with --until-width: no limit)."""
-    match: int = 1
-    """Games a match (points are added up)."""
-    workers: int = 1
-    """Processes to play in; the result does not depend on it."""
-    until_width: Optional[float] = None
-    """Play until the 95 % interval of every win share is this many to each side, e.g. 0.01."""
-    log: Optional[str] = None
-    """File of finished blocks; the same command with the same file goes on where it ended."""
     png: Optional[str] = None
     """Draw the ratings with their intervals into this file."""
 
@@ -57,29 +41,7 @@ class Run(Report):
                 import matplotlib  # noqa: F401  (say so before hours of play, not after)
 
             check_writable(self.png)
-        bar = _show.Bar(self.json)
-        code = OK
-        try:
-            result = arena.league(
-                self.specs,
-                players=self.players,
-                rules=self.rules,
-                deck=self.deck,
-                games=self.games,
-                seed=self.seed,
-                match=self.match,
-                workers=self.workers,
-                log=self.log,
-                until_width=self.until_width,
-                progress=bar,
-            )
-        except arena.Interrupted as stop:
-            result = stop.result
-            code = INTERRUPTED
-        finally:
-            bar.close()
-        if code:
-            self.note("interrupted: this is what was finished")
+        result, code = self.play(arena.league, self.specs)
         self.report(result.to_dict(), league_table(result))
         if self.png is not None:  # last: a full disk should not cost the table
             draw(result, self.png)

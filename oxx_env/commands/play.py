@@ -6,10 +6,12 @@ import re
 import secrets
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from oxx_env.bots import ADVISER
 from oxx_env.commands import OK, Command, UserError
+from oxx_env.game.options import MatchOptions
+from oxx_env.lib.options import Range
 
 if TYPE_CHECKING:
     from oxx_env.bots import Bot
@@ -28,7 +30,7 @@ W white."""
 
 
 @dataclass(kw_only=True)
-class Run(Command):
+class Run(MatchOptions, Command):
     """Play against bots in the terminal.
 
     At every prompt: type a card's number or a row (0 to 4); h gives a hint, u takes back, ? helps,
@@ -38,54 +40,37 @@ class Run(Command):
     example: ClassVar[str] = "oxx play --players 4 --bots greedy"
     names_bots: ClassVar[bool] = True
 
-    players: int = 4
-    """Players at the table, you included, 2 to 10."""
-    rules: Literal["base", "color", "positive", "color+positive"] = "base"
-    """The rule set."""
-    deck: str = "balanced"
-    """The deck: a shipped name or the path of a CSV."""
     bots: str = "greedy"
     """Your opponents by specification, separated by commas, in the order of their seats; the last
     one fills the table."""
     seat: int = 0
     """Your seat, from 0."""
-    match: int = 1
-    """Games of the match, points added up."""
     hint: str = ADVISER
     """The bot that gives hints."""
     save: str = ""
     """Add the finished games to this file as records (JSON lines)."""
     plain: bool = False
     """For screen readers: plain sentences, colors as words, no layout."""
-    seed: int = field(default_factory=lambda: secrets.randbelow(10**6))
+    seed: Annotated[int, Range(0)] = field(default_factory=lambda: secrets.randbelow(10**6))
     """Seed of the deal and the bots; without one, each call is another game."""
 
     def run(self) -> int:
-        from oxx_env import bots
+        from oxx_env.commands._seats import at_seats, fair
         from oxx_env.game.table import Table
         from oxx_env.show.terminal import Terminal
 
         table = Table(self.players, self.rules, self.deck, self.match)
         if not 0 <= self.seat < self.players:
             raise UserError(f"--seat {self.seat}: seats are 0 to {self.players - 1}")
-        specs = [spec.strip() for spec in self.bots.split(",")]
-        if len(specs) > self.players - 1:
-            raise UserError(f"--bots names {len(specs)} bots; there are {self.players - 1} seats")
-        specs += specs[-1:] * (self.players - 1 - len(specs))
-        specs.insert(self.seat, "")
-        seats = {seat: bots.make(spec) for seat, spec in enumerate(specs) if seat != self.seat}
-        for bot in seats.values():
-            if bot.needs_state:
-                raise UserError(f"{bot.spec} sees all hands and does not play against people")
-        if bots.make(self.hint).needs_state:
-            raise UserError(f"--hint {self.hint} needs to see hidden cards and cannot give advice")
+        opponents = at_seats(self.bots, self.players - 1)
+        fair(f"--hint {self.hint}", self.hint)
         if self.save:
             with open(self.save, "a", encoding="utf-8"):  # an unwritable file: say so now
                 pass
         table.deal(seed=self.seed)
-        names = [
-            "you" if seat == self.seat else f"{spec} {seat}" for seat, spec in enumerate(specs)
-        ]
+        others = [seat for seat in range(self.players) if seat != self.seat]
+        seats = dict(zip(others, opponents, strict=True))
+        names = [f"{seats[s].spec} {s}" if s in seats else "you" for s in range(self.players)]
         game = Game(table, seats, names, self.seat, self.seed, self.hint, Terminal(self.plain))
         game.play()
         if self.save:

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import sys
 from dataclasses import dataclass
-from typing import IO, Any, ClassVar, Literal
+from typing import IO, Annotated, Any, ClassVar
 
-from oxx_env.commands import OK, Command, UserError
+from oxx_env.commands import OK, Command
+from oxx_env.game.options import MatchOptions
+from oxx_env.lib.options import Range
 
 
 @dataclass(kw_only=True)
-class Run(Command):
+class Run(MatchOptions, Command):
     """Let bots play games and write them down as JSON lines.
 
     One game a line (`oxx-game/1`): deal, every card played, every placement, scores. `oxx replay`
@@ -22,41 +24,20 @@ class Run(Command):
     )
     names_bots: ClassVar[bool] = True
 
-    players: int = 4
-    """Players at the table, 2 to 10."""
-    rules: Literal["base", "color", "positive", "color+positive"] = "base"
-    """Rule set."""
-    deck: str = "balanced"
-    """Name of a shipped deck, or path of a CSV."""
     bots: str = "random"
     """Bots by seat, separated by commas; the last one fills the table."""
-    games: int = 1
+    games: Annotated[int, Range(1)] = 1
     """Games to play, rounded up to whole matches."""
-    match: int = 1
-    """Games per match, points added up."""
     output: str = ""
     """File to write, which appears when all games are played; empty: stdout."""
 
     def run(self) -> int:
-        from oxx_env import bots
-        from oxx_env.game.cards import load_deck
-        from oxx_env.game.table import MAX_GAMES, Table
+        from oxx_env.commands._seats import at_seats
+        from oxx_env.game.table import Table
         from oxx_env.lib.files import open_whole
 
-        if self.games < 1:
-            raise UserError(f"--games {self.games}: should be 1 or more")
-        if not 1 <= self.match <= MAX_GAMES:
-            raise UserError(f"--match {self.match}: should be 1 to {MAX_GAMES}")
-        specs = self.bots.split(",")
-        load_deck(self.deck)
         table = Table(self.players, self.rules, self.deck, self.match)
-        if len(specs) > self.players:
-            raise UserError(f"--bots names {len(specs)} bots for {self.players} players")
-        specs += specs[-1:] * (self.players - len(specs))
-        seated = [bots.make(spec) for spec in specs]
-        for spec, bot in zip(specs, seated, strict=True):
-            if getattr(bot, "needs_state", False):
-                raise UserError(f"--bots {spec}: sees hidden cards and plays in the arena only")
+        seated = at_seats(self.bots, self.players)
         if not self.output:
             self._write(sys.stdout, table, seated)
             return OK

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 from oxx_env.commands import FAILED, OK, Report, UserError
+from oxx_env.lib.options import Range
 
 
 @dataclass(kw_only=True)
@@ -26,7 +27,7 @@ class Run(Report):
 
     file: str
     """JSON lines as `oxx record` writes them; - reads stdin."""
-    game: int = 0
+    game: Annotated[int, Range(0)] = 0
     """Print only the course of this game of the file, from 1; 0: of all. All are checked."""
     quiet: bool = False
     """Print no course, only what is broken and the count."""
@@ -42,8 +43,6 @@ class Run(Report):
     def run(self) -> int:
         from oxx_env.notation.records import RecordError, replay_file
 
-        if self.game < 0:
-            raise UserError(f"--game {self.game}: should be 1 or more")
         if self.round != -1 and not self.svg:
             raise UserError("--round chooses what --svg draws; name a file by --svg")
         draws = bool(self.svg or self.gif)

@@ -10,11 +10,12 @@ import sys
 from dataclasses import dataclass
 from pathlib import Path
 from types import FrameType
-from typing import IO, ClassVar, Optional
+from typing import IO, Annotated, ClassVar, Optional
 
 from oxx_env.commands import OK, Command, UserError
 from oxx_env.lib.extras import needed_by
 from oxx_env.lib.files import remove_unfinished
+from oxx_env.lib.options import Range
 
 try:
     import fcntl
@@ -37,20 +38,20 @@ class Run(Command):
 
     example: ClassVar[str] = "oxx serve --port 8000"
 
-    port: int = 8000
+    port: Annotated[int, Range(0, 65535)] = 8000
     """The port; 0 takes any free one."""
     host: str = "127.0.0.1"
     """The address to listen on."""
     folder: str = "oxx-games"
     """Where tables and finished games are kept."""
-    keep_mb: int = 1000
+    keep_mb: Annotated[int, Range(1)] = 1000
     """Megabytes that they may take; before it is more, old tables and the oldest games go."""
     name: str = ""
     """What browsers call it behind a reverse proxy, such as table.example.org."""
     proxy: str = ""
     """The reverse proxy's address, such as 127.0.0.1. Only this address is believed when its
     X-Forwarded-For names the client. Without it the client is the address that connects."""
-    seed: Optional[int] = None  # type: ignore[assignment]
+    seed: Annotated[Optional[int], Range(0)] = None  # type: ignore[assignment]
     """For tests and demonstrations only: all deals and bots follow from it, so that anybody who
     knows it knows every hidden card. Without it each deal is secret."""
 
@@ -61,10 +62,6 @@ class Run(Command):
             from oxx_env.web.app import make_app
             from oxx_env.web.connections import Connection, allow_many
 
-        if not 0 <= self.port <= 65535:
-            raise UserError(f"--port {self.port}: should be 0 to 65535")
-        if self.keep_mb < 1:
-            raise UserError(f"--keep-mb {self.keep_mb}: should be 1 or more")
         proxy, name = self._proxy(), self._public_name()
         listener = self._listen()
         alone = self._alone()

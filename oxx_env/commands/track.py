@@ -5,10 +5,11 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxx_env.bots import ADVISER
 from oxx_env.commands import OK, Report, UserError
+from oxx_env.game.options import TableOptions
 
 if TYPE_CHECKING:
     from oxx_env.bots.advice import Advice
@@ -26,7 +27,7 @@ W white."""
 
 
 @dataclass(kw_only=True)
-class Run(Report):
+class Run(TableOptions, Report):
     """Follow a real game: enter what you see, get advice at each of your decisions.
 
     Enter the five row cards, your hand whenever you drew a new one, all cards of a round when they
@@ -41,12 +42,6 @@ class Run(Report):
 
     file: str
     """The game: made if it does not exist, else gone on with (its players, rules, deck, seat)."""
-    players: int = 4
-    """Players at the table, you included, 2 to 10."""
-    rules: Literal["base", "color", "positive", "color+positive"] = "base"
-    """The rule set."""
-    deck: str = "balanced"
-    """The deck: a shipped name or the path of a CSV."""
     seat: int = 0
     """Your seat, from 0."""
     bot: str = ADVISER
@@ -58,12 +53,11 @@ class Run(Report):
     """For screen readers: plain sentences, colors as words, no layout."""
 
     def run(self) -> int:
-        from oxx_env import bots
+        from oxx_env.commands._seats import fair
         from oxx_env.notation.tracker import Tracker
         from oxx_env.show.terminal import Terminal
 
-        if bots.make(self.bot).needs_state:
-            raise UserError(f"--bot {self.bot} needs to see hidden cards and cannot give advice")
+        fair(f"--bot {self.bot}", self.bot)
         if Path(self.file).exists():
             tracker = Tracker.load(self.file)
             resumed = True

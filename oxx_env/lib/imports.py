@@ -5,14 +5,14 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
-from importlib.abc import Loader, MetaPathFinder
+from importlib.abc import MetaPathFinder
 from importlib.machinery import ModuleSpec
 from importlib.util import find_spec
 from types import ModuleType
 
 
 def when_imported(name: str, action: Callable[[], None]) -> None:
-    """Call `action()` once the module `name` is there: now, or as soon as somebody imports it."""
+    """Call `action()` when the module `name` has been imported: now, or after its import."""
     if sys.modules.get(name) is not None:
         action()
     else:
@@ -43,7 +43,7 @@ class _Waiting(MetaPathFinder):
 
     def __init__(self, name: str, action: Callable[[], None]) -> None:
         self.name, self.action = name, action
-        self.asking = False  # the others
+        self.asking = False  # the other finders
 
     def find_spec(
         self, name: str, path: Sequence[str] | None, target: ModuleType | None = None
@@ -56,28 +56,16 @@ class _Waiting(MetaPathFinder):
         finally:
             self.asking = False
         if spec is not None and spec.loader is not None:
-            spec.loader = _ThenLoader(spec.loader, self)
+            execute = spec.loader.exec_module
+
+            def execute_and_act(module: ModuleType) -> None:
+                execute(module)
+                if self in sys.meta_path:
+                    sys.meta_path.remove(self)
+                    self.action()
+
+            spec.loader.exec_module = execute_and_act  # type: ignore[method-assign]
         return spec
-
-    def imported(self) -> None:
-        sys.meta_path.remove(self)
-        self.action()
-
-
-class _ThenLoader(Loader):
-    """Loads a module as its own loader does, and tells the finder that waits for it."""
-
-    def __init__(self, loader: Loader, waiting: _Waiting) -> None:
-        self.loader, self.waiting = loader, waiting
-
-    def create_module(self, spec: ModuleSpec) -> ModuleType | None:
-        return self.loader.create_module(spec)
-
-    def exec_module(self, module: ModuleType) -> None:
-        assert module.__spec__ is not None
-        module.__spec__.loader = module.__loader__ = self.loader  # it looks as if imported plainly
-        self.loader.exec_module(module)
-        self.waiting.imported()
 
 
 @contextmanager

@@ -16,11 +16,14 @@ from collections.abc import Callable
 from contextlib import suppress
 from pathlib import Path
 
-from oxx_env.lib.texts import message
+from oxx_env.lib import extras
+from oxx_env.lib.imports import UntriedVersion
+from oxx_env.lib.texts import message, shown
 
 UNUSABLE = 2  # input or option that cannot be used
 INTERRUPTED = 130  # 128 + SIGINT
 PIPE_CLOSED = 141  # 128 + SIGPIPE
+FAULT = 70  # of the program (EX_SOFTWARE)
 ROOT = Path(__file__).parents[2]  # the folder that holds the package
 
 Main = Callable[[list[str]], int]
@@ -78,50 +81,62 @@ def _elsewhere() -> bool:
 # --- ends ---------------------------------------------------------------------------------------
 
 
-def quietly(main: Callable[[], int]) -> int:
-    """The exit code of a program; a reader of its output that has gone ends it without a word."""
-    try:
-        try:
-            return main()
-        except SystemExit:  # help was printed
-            sys.stdout.flush()
-            raise
-    except BrokenPipeError:
-        # Python flushes both at its exit.
-        for stream in (sys.stdout, sys.stderr):
-            with suppress(OSError, ValueError):
-                os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
-        return PIPE_CLOSED
+class UserError(ValueError):
+    """A mistake of the user; its message says what is wrong and what would be right."""
 
 
-def program(name: str, stopped: str) -> Callable[[Main], Main]:
-    """A script's main function, given its arguments: a mistake (ValueError, OSError) gives one
-    message and exit code 2, Ctrl-C `stopped` and 130, a closed pipe 141 without a word.
+def program(name: str, stopped: str = "") -> Callable[[Main], Main]:
+    """A main function, given its arguments, whose exit code says how it ended.
 
-    With OXX_TRACEBACK=1 in the environment a mistake shows where it was made.
+    A mistake (ValueError, OSError, a missing or untried package) is one message and 2, Ctrl-C
+    `stopped` and 130, a closed pipe 141 without a word. Other errors are raised, and with
+    OXX_TRACEBACK=1 in the environment all of them.
     """
 
     def decorate(main: Main) -> Main:
-        def told(argv: list[str]) -> int:
+        def ended(argv: list[str]) -> int:
             try:
                 code = main(argv)
                 sys.stdout.flush()  # so that a closed pipe or a full disk shows here
                 return code
+            except SystemExit:  # help was printed
+                sys.stdout.flush()
+                raise
+            except KeyboardInterrupt:
+                if stopped:
+                    print(f"{name}: {stopped}", file=sys.stderr)
+                return INTERRUPTED
             except BrokenPipeError:
                 raise
-            except (ValueError, OSError) as error:
-                if os.environ.get("OXX_TRACEBACK"):
+            except Exception as error:
+                text = explain(error)
+                if text is None or os.environ.get("OXX_TRACEBACK"):
                     raise
-                print(f"{name}: {message(error)}", file=sys.stderr)
+                print(f"{name}: {message(text)}", file=sys.stderr)
                 return UNUSABLE
-            except KeyboardInterrupt:
-                print(f"{name}: {stopped}", file=sys.stderr)
-                return INTERRUPTED
 
         @functools.wraps(main)
         def run(argv: list[str]) -> int:
-            return quietly(lambda: told(argv))
+            try:
+                with shown():
+                    return ended(argv)
+            except BrokenPipeError:
+                # Python flushes both at its exit.
+                for stream in (sys.stdout, sys.stderr):
+                    with suppress(OSError, ValueError):
+                        os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
+                return PIPE_CLOSED
 
         return run
 
     return decorate
+
+
+def explain(error: Exception) -> str | None:
+    """The message for a mistake of the user; None for any other error."""
+    if isinstance(error, ImportError) and (missing := extras.explain(error)):
+        return str(missing)
+    if isinstance(error, OSError) and error.strerror:
+        where = f"{error.filename}: " if error.filename is not None else ""
+        return f"{where}{error.strerror}"
+    return str(error) if isinstance(error, ValueError | OSError | UntriedVersion) else None
