@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 from oxx_env.bots import ADVISER
 from oxx_env.commands import OK, Report, UserError
-from oxx_env.game.scoring import direction
 from oxx_env.lib.files import read_text
 
 if TYPE_CHECKING:
@@ -57,6 +56,7 @@ class Run(Report):
 
         from oxx_env import bots
         from oxx_env.bots import advice
+        from oxx_env.game.scoring import direction
         from oxx_env.lib import texts
         from oxx_env.notation import position
         from oxx_env.show import render
