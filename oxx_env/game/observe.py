@@ -1,10 +1,10 @@
 """The observation: a table of named pieces, encoded for one seat, and explained by name.
 
-`PIECES` is the only place that knows the layout; the size, the offsets in the kernel, `explain` and
-the documentation derive from it. The size is the same for all player counts, rule sets and decks.
-Cards are described by their heads and number, never by identity, so that a policy can play a deck
-it never saw. Seats are listed from the observer on. Everything is scaled to about 0..1; heads on
-odd decks may go beyond, but stay within `LOW`..`HIGH`.
+`PIECES` is the only place that knows the layout; the size, the offsets in the kernels and in the
+networks (`entry`), `explain` and the documentation derive from it. The size is the same for all
+player counts, rule sets and decks. Cards are described by their heads and number, never by
+identity, so that a policy can play an unseen deck. Seats are listed from the observer on.
+Everything is scaled to about 0..1; heads on odd decks may go beyond, but stay within `LOW`..`HIGH`.
 
 The kernel reads only what the seat may know: the own hand, and of all others what has been seen.
 """
@@ -119,6 +119,18 @@ class Piece:
     def size(self) -> int:
         return prod(self.shape)
 
+    def entry(self, quantity: str, *following: str) -> int:
+        """Where a quantity (a field without its unit) stands in the last axis.
+
+        following  quantities that have to stand right behind it, for code that writes or reads all
+                   of them as one block; ValueError if they do not
+        """
+        names = [field.partition("/")[0].removesuffix(", share") for field in self.fields]
+        at = names.index(quantity)
+        if tuple(names[at + 1 : at + 1 + len(following)]) != following:
+            raise ValueError(f"{self.name}: {following} do not follow {quantity!r}")
+        return at
+
 
 PIECES = (
     Piece("phase", (3,), ("card phase", "row phase", "own decision")),
@@ -168,6 +180,14 @@ START = _starts()  # the first entry of each piece
 OBS = sum(piece.size for piece in PIECES)  # the observation's size
 SLICES = {piece.name: slice(START[piece.name], START[piece.name] + piece.size) for piece in PIECES}
 
+
+
+def entry(piece: str, quantity: str, *following: str) -> int:
+    """`Piece.entry` of a piece of the observation."""
+    (found,) = (p for p in PIECES if p.name == piece)
+    return found.entry(quantity, *following)
+
+
 _PHASE, _RULES, _TABLE = START["phase"], START["rules"], START["table"]
 _CLOCK, _MATCH, _UNSEEN = START["clock"], START["match"], START["unseen"]
 _CARDS, _CARD = START["cards"], len(CARD_FIELDS)
@@ -176,6 +196,61 @@ _PAIRS, _PAIR = START["pairs"], len(PAIR_FIELDS)
 _SEATS, _SEAT = START["seats"], len(SEAT_FIELDS)
 _REVEALED, _REV = START["revealed"], len(REVEALED_FIELDS)
 _KNOWN, _RETURNED = START["known_hand"], START["returned"]
+
+_CARD_PHASE = _PHASE + entry("phase", "card phase")
+_ROW_PHASE = _PHASE + entry("phase", "row phase")
+_DECIDES = _PHASE + entry("phase", "own decision")
+_COLOR_RULE, _POSITIVE_RULE = (_RULES + entry("rules", name) for name in ("color", "positive"))
+_CARDS_LEFT = _CLOCK + entry("clock", "own cards left")
+_NEXT_DRAW = _CLOCK + entry("clock", "own cards until the next draw")
+_FEWEST_LEFT = _CLOCK + entry("clock", "fewest cards left of any seat")
+_ALL_LEFT = _CLOCK + entry("clock", "cards all seats have left")
+_GAMES_TO_COME = _MATCH + entry("match", "games still to come")
+_GAME_OF_MATCH = _MATCH + entry("match", "this game's place in the match")
+_LAST_GAME = _MATCH + entry("match", "last game")
+_UNSEEN_ALL = _UNSEEN + entry("unseen", "unseen cards")
+_UNSEEN_SHOWING = _UNSEEN + entry(
+    "unseen", *(f"unseen cards showing {color}" for color in COLORS)
+)
+_UNSEEN_WORTH = _UNSEEN + entry(
+    "unseen", *(f"unseen cards with {heads} heads" for heads in ("1", "2", "3", "more"))
+)
+_PRESENT = entry("cards", "present")
+_SHOWN = entry("cards", "number", "heads", *COLORS)  # as in the deck's record
+_LOWER = entry("cards", "unseen cards that are lower")
+_FITTING = entry("cards", "unseen cards that share a colour")
+_FOLLOWING = entry("cards", "revealed cards still to follow that share a colour")
+_END = entry("rows", "end number", "end heads", *(f"end {color}" for color in COLORS))
+_SUMS = entry("rows", "cards", "heads", *(f"{color} in the row" for color in COLORS))
+_ROW_COUNTS = entry(
+    "rows",
+    "unseen cards that fit",
+    "own cards that fit",
+    "revealed cards still to follow that fit",
+)
+_ROW_FOLLOWING = entry("rows", "revealed cards still to follow that fit")
+_PAIR_BLOCK = entry(
+    "pairs",
+    "fits",
+    "may be placed there now",
+    "heads taken if placed now",
+    "cards in the row afterwards",
+    "most heads of one colour afterwards",
+    "unseen lower cards that fit the row",
+)
+_AT_TABLE = entry("seats", "at the table")
+_GAME_POINTS = entry("seats", "points of this game")
+_GAME_RELATIVE = entry("seats", "points of this game against the mean, better is more")
+_MATCH_RELATIVE = entry(
+    "seats", "points of the match before this game against the mean, better is more"
+)
+_IN_HAND, _IN_PILE = entry("seats", "cards in hand"), entry("seats", "cards in the draw pile")
+_RETURNED_COUNT = entry("seats", "returned cards under the pile")
+_KNOWN_COUNT = entry("seats", "known cards in hand")
+_TO_BE_PLACED = entry("seats", "revealed card still to be placed")
+_REV_PRESENT, _REV_OWN = entry("revealed", "present"), entry("revealed", "own")
+_REV_SEAT = entry("revealed", "seats after the observer")
+_REV_NUMBER, _REV_COLORS = entry("revealed", "number"), entry("revealed", *COLORS)
 
 _1, _63 = np.uint64(1), np.uint64(63)
 _NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
@@ -286,8 +361,8 @@ def _encode_own(game, deck, seat, out):
     unseen0, unseen1 = _unseen(game, seat)
     share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
     own = np.int64(game["hand_sizes"][seat])
-    out[_CLOCK] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
-    out[_CLOCK + 1] = np.float32(own) * _QUARTER
+    out[_CARDS_LEFT] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
+    out[_NEXT_DRAW] = np.float32(own) * _QUARTER
     _encode_unseen(deck, unseen0, unseen1, out)
     _encode_cards(game, deck, seat, unseen0, unseen1, share, out)
 
@@ -298,28 +373,28 @@ def _encode_table(game, seat, out):
         out[index] = np.float32(0)
     phase = np.int64(game["phase"])
     to_come = np.int64(game["match_games"]) - np.int64(game["match_game"])
-    out[_PHASE] = phase == CARD_PHASE
-    out[_PHASE + 1] = phase == ROW_PHASE
-    out[_PHASE + 2] = decides(game, seat)
-    out[_RULES] = game["rules"] & COLOR != 0
-    out[_RULES + 1] = is_positive(game)
+    out[_CARD_PHASE] = phase == CARD_PHASE
+    out[_ROW_PHASE] = phase == ROW_PHASE
+    out[_DECIDES] = decides(game, seat)
+    out[_COLOR_RULE] = game["rules"] & COLOR != 0
+    out[_POSITIVE_RULE] = is_positive(game)
     out[_TABLE + np.int64(game["players"]) - MIN_PLAYERS] = np.float32(1)
-    out[_MATCH] = min(np.float32(to_come) * _TENTH, np.float32(HIGH))
-    out[_MATCH + 1] = min(np.float32(game["match_game"]) * _TENTH, np.float32(HIGH))
-    out[_MATCH + 2] = to_come == 0
+    out[_GAMES_TO_COME] = min(np.float32(to_come) * _TENTH, np.float32(HIGH))
+    out[_GAME_OF_MATCH] = min(np.float32(game["match_game"]) * _TENTH, np.float32(HIGH))
+    out[_LAST_GAME] = to_come == 0
 
 
 @kernel
 def _encode_unseen(deck, unseen0, unseen1, out):
-    out[_UNSEEN] = np.float32(_count(unseen0, unseen1)) * _BY_NUMBER
+    out[_UNSEEN_ALL] = np.float32(_count(unseen0, unseen1)) * _BY_NUMBER
     for color in range(N_COLORS):
         numbers = deck["showing"][color]
         count = _count(unseen0 & numbers[0], unseen1 & numbers[1])
-        out[_UNSEEN + 1 + color] = np.float32(count) * _BY_40
+        out[_UNSEEN_SHOWING + color] = np.float32(count) * _BY_40
     for heads in range(4):
         numbers = deck["worth"][heads]
         count = _count(unseen0 & numbers[0], unseen1 & numbers[1])
-        out[_UNSEEN + 1 + N_COLORS + heads] = np.float32(count) * _BY_60
+        out[_UNSEEN_WORTH + heads] = np.float32(count) * _BY_60
 
 
 @kernel
@@ -334,11 +409,11 @@ def _encode_rows(game, deck, out):
     """What all see of the rows."""
     for row in range(ROWS):
         end = np.int64(game["rows"][row, length_of(game["row_sums"][row]) - 1])
-        _write_card(out, _ROWS + row * _ROW, deck, end)
+        _write_card(out, _ROWS + row * _ROW + _END, deck, end)
     fields = _row_fields(game)
     write_rows(
         out,
-        _ROWS + 8,
+        _ROWS + _SUMS,
         _ROW,
         (
             fields[LENGTH_BYTE],
@@ -401,7 +476,7 @@ def _encode_cards(game, deck, seat, unseen0, unseen1, share, out):
             for index in range(ROWS * _PAIR):
                 out[_PAIRS + card * (ROWS * _PAIR) + index] = np.float32(0)
     words = _rows_counts(fitting, unseen0, unseen1), own, np.uint64(0)
-    write_rows(out, _ROWS + 16, _ROW, words, (share, _QUARTER, _FIFTH))
+    write_rows(out, _ROWS + _ROW_COUNTS, _ROW, words, (share, _QUARTER, _FIFTH))
 
 
 @kernel_inlined
@@ -414,11 +489,11 @@ def _encode_card(game, deck, card, number, row_fields, fitting, unseen0, unseen1
     lower0 &= unseen0
     lower1 &= unseen1
     at = _CARDS + card * _CARD
-    out[at] = np.float32(1)
-    _write_card(out, at + 1, deck, number)
-    out[at + 9] = np.float32(_count(lower0, lower1)) * share
-    out[at + 10] = np.float32(_count(fit0, fit1)) * share
-    out[at + 11] = np.float32(0)
+    out[at + _PRESENT] = np.float32(1)
+    _write_card(out, at + _SHOWN, deck, number)
+    out[at + _LOWER] = np.float32(_count(lower0, lower1)) * share
+    out[at + _FITTING] = np.float32(_count(fit0, fit1)) * share
+    out[at + _FOLLOWING] = np.float32(0)
     word = deck["cards"][number]
     # From here on all rows at once, as the bytes of a word.
     fits = row_flags(game, deck, number)
@@ -431,7 +506,7 @@ def _encode_card(game, deck, card, number, row_fields, fitting, unseen0, unseen1
     lower = _rows_counts(fitting, lower0, lower1)
     write_rows(
         out,
-        _PAIRS + card * (ROWS * _PAIR),
+        _PAIRS + card * (ROWS * _PAIR) + _PAIR_BLOCK,
         _PAIR,
         (fits, fits | anywhere, heads, cards, most, lower),
         (_WHOLE, _WHOLE, _TENTH, _FIFTH, _SIXTH, share),
@@ -452,8 +527,8 @@ def _encode_seats(game, seat, out):
         left = np.int64(game["hand_sizes"][other]) + np.int64(game["pile_sizes"][other])
         cards += left
         fewest = min(fewest, left)
-    out[_CLOCK + 2] = np.float32(fewest) * _BY_24
-    out[_CLOCK + 3] = np.float32(cards) * _BY_NUMBER
+    out[_FEWEST_LEFT] = np.float32(fewest) * _BY_24
+    out[_ALL_LEFT] = np.float32(cards) * _BY_NUMBER
     sign = np.float32(1 if is_positive(game) else -1)
     others = _OTHERS[players]
     for other in range(players):
@@ -464,18 +539,18 @@ def _encode_seats(game, seat, out):
         pile = _TWENTIETHS[game["pile_sizes"][other]]
         relative = sign * (np.float32(points) - np.float32(total - points) * others)
         at = _SEATS + offset * _SEAT
-        out[at] = np.float32(1)
-        out[at + 1] = _clip(np.float32(points) * _BY_30)
-        out[at + 2] = _clip(relative * _BY_30)
-        out[at + 4] = hand
-        out[at + 5] = pile
+        out[at + _AT_TABLE] = np.float32(1)
+        out[at + _GAME_POINTS] = _clip(np.float32(points) * _BY_30)
+        out[at + _GAME_RELATIVE] = _clip(relative * _BY_30)
+        out[at + _IN_HAND] = hand
+        out[at + _IN_PILE] = pile
     if game["match_game"] > 1:
         for other in range(players):
             offset = other - seat
             offset = offset + players if offset < 0 else offset
             before = np.int64(game["match_points"][other])
             relative = sign * (np.float32(before) - np.float32(match_total - before) * others)
-            out[_SEATS + offset * _SEAT + 3] = _clip(relative * _BY_60)
+            out[_SEATS + offset * _SEAT + _MATCH_RELATIVE] = _clip(relative * _BY_60)
 
 
 @kernel
@@ -495,13 +570,13 @@ def _encode_public_cards(game, deck, seat, out):
             number = np.int64(game["piles"][pile_cell(game, other, position)])
             if not is_seen(game, number):
                 break
-            out[at + 6] += _BY_8
+            out[at + _RETURNED_COUNT] += _BY_8
             _add_colors(out, _RETURNED + offset * N_COLORS, deck["cards"][number])
             position -= 1
         for slot in range(np.int64(game["hand_sizes"][other])):
             number = np.int64(game["hands"][other, slot])
             if is_seen(game, number):
-                out[at + 7] += _QUARTER
+                out[at + _KNOWN_COUNT] += _QUARTER
                 _add_colors(out, _KNOWN + offset * N_COLORS, deck["cards"][number])
 
 
@@ -527,24 +602,24 @@ def _encode_revealed(game, deck, seat, out):
             offset += players
         shown = deck["shown"][number]
         at = _REVEALED + (place - placed) * _REV
-        out[at] = np.float32(1)
-        out[at + 1] = owner == seat
-        out[at + 2] = np.float32(offset) * _TENTH
-        out[at + 3] = shown[0]
+        out[at + _REV_PRESENT] = np.float32(1)
+        out[at + _REV_OWN] = owner == seat
+        out[at + _REV_SEAT] = np.float32(offset) * _TENTH
+        out[at + _REV_NUMBER] = shown[0]
         for color in range(N_COLORS):
-            out[at + 4 + color] = shown[2 + color]
-        out[_SEATS + offset * _SEAT + 8] = np.float32(1)
+            out[at + _REV_COLORS + color] = shown[2 + color]
+        out[_SEATS + offset * _SEAT + _TO_BE_PLACED] = np.float32(1)
         if place > placed:
             bit0, bit1 = bits_of(number)
             follow0 |= bit0
             follow1 |= bit1
     counts = _rows_counts(_fitting_rows(game, deck), follow0, follow1)
-    write_rows(out, _ROWS + 18, _ROW, (counts,), (_FIFTH,))
+    write_rows(out, _ROWS + _ROW_FOLLOWING, _ROW, (counts,), (_FIFTH,))
     for card in range(CARDS):
         number = _card_at(game, seat, card)
         if number != NO_CARD:
             fit0, fit1 = _sharing(deck, number, follow0, follow1)
-            out[_CARDS + card * _CARD + 11] = np.float32(_count(fit0, fit1)) * _FIFTH
+            out[_CARDS + card * _CARD + _FOLLOWING] = np.float32(_count(fit0, fit1)) * _FIFTH
 
 
 @kernel
@@ -554,14 +629,6 @@ def encode_pending(games, decks, who, n, out):
         game = games[who[i]["game"]]
         ahead = out[min(i + 1, n - 1)]
         encode_ahead(game, decks[game["deck"]], np.int64(who[i]["seat"]), out[i], ahead)
-
-
-@kernel
-def encode_seats(games, decks, out):
-    """Observations of every seat of GAME [1] into `out` float32 [P, OBS]."""
-    game = games[0]
-    for seat in range(np.int64(game["players"])):
-        encode(game, decks[game["deck"]], seat, out[seat])
 
 
 @kernel

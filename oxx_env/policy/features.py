@@ -66,17 +66,38 @@ SLOT_FIELDS = (
     "mean of what the unseen cards would then make/5",
     "share of the unseen cards that would then make nothing",
 )
-PIECES = (
-    # For each row that the card being placed may go to, if the seat decides where; else 0.
-    Piece("options", (ROWS, len(OPTION_FIELDS)), OPTION_FIELDS),
-    # For each card in hand, if the seat decides which to play; else 0.
-    Piece("slots", (HAND_SIZE, len(SLOT_FIELDS)), SLOT_FIELDS),
-)
+# For each row that the card being placed may go to, if the seat decides where; else 0.
+OPTIONS = Piece("options", (ROWS, len(OPTION_FIELDS)), OPTION_FIELDS)
+# For each card in hand, if the seat decides which to play; else 0.
+SLOTS = Piece("slots", (HAND_SIZE, len(SLOT_FIELDS)), SLOT_FIELDS)
+PIECES = (OPTIONS, SLOTS)
 FEATURES = sum(piece.size for piece in PIECES)
 INPUT = OBS + FEATURES  # what a network sees: the observation, then the features
 
 _OPTION, _SLOT = len(OPTION_FIELDS), len(SLOT_FIELDS)
-_SLOTS = PIECES[0].size
+_SLOTS = OPTIONS.size
+_RELATIVE = OPTIONS.entry("points by the end of the round, own against the mean of the others")
+_OWN = OPTIONS.entry("own points by the end of the round")
+_SUM = OPTIONS.entry("sum of what the own cards would make next")
+_WORST, _BEST = (OPTIONS.entry(f"... the {which} of them") for which in ("worst", "best"))
+_FITTING = OPTIONS.entry("own cards that would fit a row")
+_TABLE_HEADS = OPTIONS.entry("heads in all rows")
+_UNSEEN = OPTIONS.entry(
+    "mean of what the unseen cards would make next",
+    "share of the unseen cards that would make nothing",
+)
+_BY_LOWER = OPTIONS.entry("expected change of the own cards' points by unseen lower cards, sum")
+_BY_HIGHER = OPTIONS.entry("... by unseen higher cards, sum")
+_BEST_AFTER = OPTIONS.entry("best own card, with its expected change by lower cards")
+_SLOT_NOW = SLOTS.entry("points if it were placed now")
+_SLOT_BY_LOWER = SLOTS.entry("expected change of them by unseen lower cards")
+_SLOT_BY_HIGHER = SLOTS.entry("... by unseen higher cards")
+_SLOT_SUM = SLOTS.entry("sum of what the other own cards would then make")
+_SLOT_BEST = SLOTS.entry("... the best of them")
+_SLOT_UNSEEN = SLOTS.entry(
+    "mean of what the unseen cards would then make",
+    "share of the unseen cards that would then make nothing",
+)
 _0, _1 = np.uint64(0), np.uint64(1)
 _COLOR_BITS = np.uint64(0x3F)
 _LOW, _HIGH = np.float32(LOW), np.float32(HIGH)
@@ -314,8 +335,8 @@ def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row,
     theirs = total_points(after) - total_points(game) - own
     mean = np.float32(theirs) / (np.float32(game["players"]) - np.float32(1))
     at = row * _OPTION
-    out[at] = sign * (np.float32(own) - mean) * _TENTH
-    out[at + 1] = sign * np.float32(own) * _TENTH
+    out[at + _RELATIVE] = sign * (np.float32(own) - mean) * _TENTH
+    out[at + _OWN] = sign * np.float32(own) * _TENTH
     look_around(after, deck, seat, unseen, count, marks, table, cards)
     size = np.int64(game["hand_sizes"][seat])
     worst, best, together, fitting = 0, 0, 0, 0
@@ -325,32 +346,32 @@ def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row,
         worst = min(worst, value) if slot else value
         best = max(best, value) if slot else value
         fitting += matching_rows(after, deck, np.int64(game["hands"][seat, slot])) != 0
-    out[at + 2] = np.float32(together) * _TENTH
-    out[at + 3] = np.float32(worst) * _TENTH
-    out[at + 4] = np.float32(best) * _TENTH
-    out[at + 5] = np.float32(fitting) * _QUARTER
-    out[at + 6] = np.float32(table[HEADS].sum()) * _BY_40
+    out[at + _SUM] = np.float32(together) * _TENTH
+    out[at + _WORST] = np.float32(worst) * _TENTH
+    out[at + _BEST] = np.float32(best) * _TENTH
+    out[at + _FITTING] = np.float32(fitting) * _QUARTER
+    out[at + _TABLE_HEADS] = np.float32(table[HEADS].sum()) * _BY_40
     total, nothing = 0, 0
     for k in range(count):
         value = cards[HAND_SIZE + k, MAKES]
         total += value
         nothing += value == 0
-    _prospects(total, nothing, count, out, at + 7)
+    _prospects(total, nothing, count, out, at + _UNSEEN)
     _changes(after, deck, seat, unseen, count, marks, table, cards)
     for slot in range(size):
-        out[at + 9] += marks[LOWER, slot] * _TENTH
-        out[at + 10] += marks[HIGHER, slot] * _TENTH
+        out[at + _BY_LOWER] += marks[LOWER, slot] * _TENTH
+        out[at + _BY_HIGHER] += marks[HIGHER, slot] * _TENTH
         value = (marks[NOW, slot] + marks[LOWER, slot]) * _TENTH
-        out[at + 11] = max(out[at + 11], value) if slot else value
+        out[at + _BEST_AFTER] = max(out[at + _BEST_AFTER], value) if slot else value
 
 
 @kernel
 def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out):
     """One card of the hand: fills SLOT_FIELDS."""
     at = _SLOTS + slot * _SLOT
-    out[at] = marks[NOW, slot] * _TENTH
-    out[at + 1] = marks[LOWER, slot] * _TENTH
-    out[at + 2] = marks[HIGHER, slot] * _TENTH
+    out[at + _SLOT_NOW] = marks[NOW, slot] * _TENTH
+    out[at + _SLOT_BY_LOWER] = marks[LOWER, slot] * _TENTH
+    out[at + _SLOT_BY_HIGHER] = marks[HIGHER, slot] * _TENTH
     row = cards[slot, ROW]
     if row < 0:  # V2b: nothing would change on the table
         return
@@ -363,8 +384,8 @@ def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
             value = makes_after(game, deck, number, cards[other], table, card, row, row_sum)
             together += value
             best = max(best, value)
-    out[at + 3] = np.float32(together) * _TENTH
-    out[at + 4] = np.float32(best) * _TENTH
+    out[at + _SLOT_SUM] = np.float32(together) * _TENTH
+    out[at + _SLOT_BEST] = np.float32(best) * _TENTH
     total, nothing = 0, 0
     for k in range(count):
         number = np.int64(unseen[k])
@@ -372,7 +393,7 @@ def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
         value = makes_after(game, deck, number, told, table, card, row, row_sum)
         total += value
         nothing += value == 0
-    _prospects(total, nothing, count, out, at + 5)
+    _prospects(total, nothing, count, out, at + _SLOT_UNSEEN)
 
 
 @kernel

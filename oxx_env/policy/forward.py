@@ -18,14 +18,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.game.cards import COLORS
 from oxx_env.game.observe import (
     CARD_FIELDS,
     CARDS,
     OBS,
     PAIR_FIELDS,
+    PIECES,
     ROW_FIELDS,
     SEAT_FIELDS,
     START,
+    entry,
 )
 from oxx_env.game.rules import ACTIONS, FIRST_ROW, HAND_SIZE, MAX_PLAYERS, N_COLORS, PASS, ROWS
 from oxx_env.lib.jit import kernel, kernel_fma
@@ -33,11 +36,36 @@ from oxx_env.policy.features import INPUT, OPTION_FIELDS, SLOT_FIELDS
 
 SMALL = 16  # width of the sums over colours and of the mean over seats
 # Which entries of the pieces enter directly (the colours enter through their sums).
-CARD_SCALARS = (0, 1, 2, 9, 10, 11)
-ROW_SCALARS = (0, 1, 8, 9, 16, 17, 18)
-UNSEEN_SCALARS = (0, 7, 8, 9, 10)
+CARD_SCALARS = tuple(
+    entry("cards", quantity)
+    for quantity in (
+        *("present", "number", "heads", "unseen cards that are lower"),
+        "unseen cards that share a colour",
+        "revealed cards still to follow that share a colour",
+    )
+)
+ROW_SCALARS = tuple(
+    entry("rows", quantity)
+    for quantity in (
+        *("end number", "end heads", "cards", "heads", "unseen cards that fit"),
+        *("own cards that fit", "revealed cards still to follow that fit"),
+    )
+)
+UNSEEN_SCALARS = tuple(
+    entry("unseen", quantity)
+    for quantity in (
+        "unseen cards",
+        *(f"unseen cards with {heads} heads" for heads in ("1", "2", "3", "more")),
+    )
+)
+# Where the six colours stand, one behind the other.
+CARD_COLORS = entry("cards", *COLORS)
+END_COLORS = entry("rows", *(f"end {color}" for color in COLORS))
+ROW_COLORS = entry("rows", *(f"{color} in the row" for color in COLORS))
+UNSEEN_COLORS = entry("unseen", *(f"unseen cards showing {color}" for color in COLORS))
 CONTEXT_PIECES = ("phase", "rules", "table", "clock", "match")
-_PLAIN = 3 + 2 + 9 + 4 + 3  # entries of CONTEXT_PIECES, which come first in the observation
+_PLAIN = sum(piece.size for piece in PIECES if piece.name in CONTEXT_PIECES)
+assert tuple(START)[: len(CONTEXT_PIECES)] == CONTEXT_PIECES  # they come first in the observation
 CONTEXT = _PLAIN + len(UNSEEN_SCALARS) + len(SEAT_FIELDS) + SMALL
 CARD_IN = len(CARD_SCALARS) + len(SLOT_FIELDS) + SMALL
 ROW_IN = len(ROW_SCALARS) + SMALL
@@ -351,20 +379,20 @@ def forward(w, hidden, obs, work, logits):
         _zero(work, s_row + row * ROW_IN + len(ROW_SCALARS), SMALL)
     color_in = work[s_color : s_color + 4]
     for color in range(N_COLORS):
-        unseen = obs[_UNSEEN + 1 + color]
+        unseen = obs[_UNSEEN + UNSEEN_COLORS + color]
         in_hand = _ZERO
         for slot in range(HAND_SIZE):
-            in_hand += obs[_CARDS + slot * _CARD + 3 + color]
+            in_hand += obs[_CARDS + slot * _CARD + CARD_COLORS + color]
         for card in range(CARDS):
             if obs[_CARDS + card * _CARD] != _ZERO:
-                color_in[0] = obs[_CARDS + card * _CARD + 3 + color]
+                color_in[0] = obs[_CARDS + card * _CARD + CARD_COLORS + color]
                 color_in[1] = unseen
                 color_in[2] = in_hand
                 at = s_card + card * CARD_IN + _CARD_COLORS
                 _color_sum(w, at_card_color, color_in, 3, work, at)
         for row in range(ROWS):
-            color_in[0] = obs[_ROWS + row * _ROW + 2 + color]
-            color_in[1] = obs[_ROWS + row * _ROW + 10 + color]
+            color_in[0] = obs[_ROWS + row * _ROW + END_COLORS + color]
+            color_in[1] = obs[_ROWS + row * _ROW + ROW_COLORS + color]
             color_in[2] = unseen
             color_in[3] = in_hand
             at = s_row + row * ROW_IN + len(ROW_SCALARS)

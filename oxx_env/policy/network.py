@@ -22,10 +22,14 @@ from oxx_env.lib import extras
 from oxx_env.policy import rollout_net
 from oxx_env.policy.features import OPTION_FIELDS, SLOT_FIELDS
 from oxx_env.policy.forward import (
+    CARD_COLORS,
     CARD_SCALARS,
     CONTEXT_PIECES,
+    END_COLORS,
+    ROW_COLORS,
     ROW_SCALARS,
     SMALL,
+    UNSEEN_COLORS,
     UNSEEN_SCALARS,
     layers,
     weight_count,
@@ -99,9 +103,11 @@ class OxxNetwork(nn.Module):
         # on average) are left out from here on: `there` lists the others, `game` their samples.
         there = (cards[:, :, 0].reshape(-1) > 0).nonzero()[:, 0]
         game = there // CARDS
-        card_colors, end_colors = cards[:, :, 3 : 3 + N_COLORS], rows[:, :, 2 : 2 + N_COLORS]
-        row_colors = rows[:, :, 10 : 10 + N_COLORS]
-        unseen_colors = unseen[:, None, 1 : 1 + N_COLORS].expand(n, CARDS, N_COLORS)
+        card_colors = cards[:, :, CARD_COLORS : CARD_COLORS + N_COLORS]
+        end_colors = rows[:, :, END_COLORS : END_COLORS + N_COLORS]
+        row_colors = rows[:, :, ROW_COLORS : ROW_COLORS + N_COLORS]
+        unseen_colors = unseen[:, None, UNSEEN_COLORS : UNSEEN_COLORS + N_COLORS]
+        unseen_colors = unseen_colors.expand(n, CARDS, N_COLORS)
         hand_colors = card_colors[:, :HAND_SIZE].sum(1, keepdim=True).expand(n, CARDS, N_COLORS)
         card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1).flatten(0, 1)[there]
         card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)

@@ -16,7 +16,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game.observe import CARD_FIELDS, OBS, PAIR_FIELDS, ROW_FIELDS, START
+from oxx_env.game.observe import CARD_FIELDS, OBS, PAIR_FIELDS, ROW_FIELDS, SLICES, START, entry
 from oxx_env.game.rules import ACTIONS, FIRST_ROW, HAND_SIZE, ROWS
 from oxx_env.lib.jit import kernel, kernel_fma
 from oxx_env.policy.features import OPTION_FIELDS, SLOT_FIELDS
@@ -24,11 +24,23 @@ from oxx_env.policy.forward import stacked
 
 WIDTH, HALF = 16, 8  # of the first and of the second layer of each network
 # What enters beside the features: entries of the pieces of the observation.
-CARD_FACTS = (1, 2, 9, 10)  # of a card in hand: number, heads, unseen lower and sharing a colour
-PLACED_FACTS = (1, 2)  # of the card being placed: number, heads
-PAIR_FACTS = (2, 3, 4, 5)  # of it on a row: heads taken, cards and colour afterwards, lower cards
-ROW_FACTS = (8, 9)  # of a row: cards, heads
-FITS, ALLOWED = 0, 1  # of a pair
+CARD_FACTS = tuple(  # of a card in hand
+    entry("cards", quantity)
+    for quantity in (
+        *("number", "heads"),
+        *("unseen cards that are lower", "unseen cards that share a colour"),
+    )
+)
+PLACED_FACTS = tuple(entry("cards", quantity) for quantity in ("number", "heads"))
+PAIR_FACTS = tuple(  # of the card being placed and a row
+    entry("pairs", quantity)
+    for quantity in (
+        *("heads taken if placed now", "cards in the row afterwards"),
+        *("most heads of one colour afterwards", "unseen lower cards that fit the row"),
+    )
+)
+ROW_FACTS = tuple(entry("rows", quantity) for quantity in ("cards", "heads"))
+FITS, ALLOWED = entry("pairs", "fits"), entry("pairs", "may be placed there now")
 LOWEST = -9.0  # below all that an observation holds
 
 _CARDS, _CARD = START["cards"], len(CARD_FIELDS)
@@ -39,11 +51,11 @@ _OPTIONS, _OPTION = OBS, len(OPTION_FIELDS)
 _SLOTS, _SLOT = OBS + ROWS * _OPTION, len(SLOT_FIELDS)
 # The game: rule set, clock, unseen cards; own points against the mean, card still to be placed.
 CONTEXT_AT = (
-    *range(START["rules"], START["rules"] + 2),
-    *range(START["clock"], START["clock"] + 4),
-    _UNSEEN,
-    _SEATS + 2,
-    _SEATS + 8,
+    *range(SLICES["rules"].start, SLICES["rules"].stop),
+    *range(SLICES["clock"].start, SLICES["clock"].stop),
+    _UNSEEN + entry("unseen", "unseen cards"),
+    _SEATS + entry("seats", "points of this game against the mean, better is more"),
+    _SEATS + entry("seats", "revealed card still to be placed"),
 )
 CONTEXT = 1 + len(CONTEXT_AT)  # and the table size
 SLOT_IN = _SLOT + len(CARD_FACTS) + 1 + 2 * _SLOT + CONTEXT
