@@ -37,6 +37,7 @@ def test_each_is_short_and_says_what_it_shows_how_to_install_it_and_with_which_v
     assert f"examples/{script.name}" in table
 
 
+@pytest.mark.slow
 def test_maskable_ppo_learns_in_the_batch_of_games(monkeypatch, capsys):
     options = ("--decisions", "4096", "--games", "20")
     told = run("sb3.py", *options, monkeypatch=monkeypatch, capsys=capsys)
@@ -45,6 +46,7 @@ def test_maskable_ppo_learns_in_the_batch_of_games(monkeypatch, capsys):
     assert -110 < before < after < 0  # greedy is far better than either
 
 
+@pytest.mark.slow
 def test_ppo_by_torch_alone_runs_through(monkeypatch, capsys):
     told = run("torch_ppo.py", "--updates", "1", monkeypatch=monkeypatch, capsys=capsys)
     (won,) = re.findall(r": (-?\d+\.\d+)$", told, re.MULTILINE)
