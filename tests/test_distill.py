@@ -15,7 +15,6 @@ from oxx_env.game.engine import PENDING, masks
 from oxx_env.game.rules import ACTIONS, RULE_SETS
 from oxx_env.policy.checkpoint import load_checkpoint
 from oxx_env.policy.network import OxxNetwork
-from training.config import Diverged
 from training.decisions import Decisions
 from training.distill import (
     Config,
@@ -28,6 +27,7 @@ from training.distill import (
     new_network,
     targets,
 )
+from training.learning import Diverged
 
 SMALL = Config(
     part=3000, determinisations=4, horizon=2, players=(2, 5), random_decks=3, decks=("balanced",)

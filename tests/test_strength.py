@@ -12,7 +12,7 @@ import pytest
 pytest.importorskip("torch", reason="torch is not installed (extra `train`)")
 
 from oxx_env.policy.checkpoint import checksum, load_checkpoint
-from training import ablate, evaluate, strength
+from training import ablate, evaluate, report, strength
 
 
 @pytest.mark.parametrize(
@@ -53,28 +53,28 @@ def test_finished_rows_are_not_played_again(tmp_path: Path, capsys: Any) -> None
 
 def test_a_new_card_keeps_the_sections_of_others() -> None:
     facts = {**load_checkpoint("quick")[1], "preset": "quick"}
-    old = evaluate.model_card(facts, "old table").replace(
+    old = report.model_card(facts, "old table").replace(
         "## Limits", "## With time to think\n\nmore\n\n## Limits"
     )
-    card = evaluate.model_card(facts, "new table", name="mine")
-    new = evaluate.with_sections_of(old, card)
+    card = report.model_card(facts, "new table", name="mine")
+    new = report.with_sections_of(old, card)
     assert new.startswith("# Policy `mine`") and "policy:mine" in new
     assert "new table" in new and "old table" not in new
     assert re.findall("^## .*", new, re.MULTILINE) == [
         "## Strength", "## With time to think", "## Limits"
     ]  # fmt: skip
-    assert evaluate.with_sections_of(new, card) == new
+    assert report.with_sections_of(new, card) == new
 
 
 @pytest.mark.parametrize(
     ("main", "options", "message"),
     [
-        (strength.main, ["quick", "--share", "0"], "--share is a number above 0"),
-        (strength.main, ["quick", "--workers", "0"], "--workers is at least 1"),
+        (strength.main, ["quick", "--share", "0"], "share is above 0 and at most 1, not 0"),
+        (strength.main, ["quick", "--workers", "0"], "workers is at least 1"),
         (strength.main, ["nonesuch"], "no checkpoint folder 'nonesuch'"),
-        (evaluate.main, ["quick", "--against"], "at least one baseline"),
-        (evaluate.main, ["quick", "--games", "0"], "games must be an integer of 1 or more"),
-        (evaluate.main, ["quick", "--players", "11"], "11 players"),
+        (evaluate.main, ["quick", "--against"], "against: at least one"),
+        (evaluate.main, ["quick", "--games", "0"], "games is at least 1, not 0"),
+        (evaluate.main, ["quick", "--players", "11"], "players is from 2 to 10, not 11"),
         (ablate.main, ["--seeds"], "seeds: at least one"),
         (ablate.main, ["--decisions", "0"], "decisions is at least 1"),
         (ablate.main, ["--eval-games", "4"], "eval_games is at least 10"),

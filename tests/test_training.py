@@ -49,15 +49,15 @@ from training.pool import (  # noqa: E402
     relative_share,
 )
 from training.ppo import (  # noqa: E402
-    TERMINAL,
-    UNFINISHED,
+    Samples,
     SelfPlayPPO,
+    Weights,
     calibration,
     divergence,
     gae,
     ppo_loss,
 )
-from training.selfplay import Collector, uniform  # noqa: E402
+from training.selfplay import TERMINAL, UNFINISHED, Collector, uniform  # noqa: E402
 
 ROOT = Path(__file__).parents[1]
 HIDDEN = 16
@@ -153,7 +153,9 @@ def test_the_loss_clips_what_moved_too_far_and_only_in_the_improving_direction()
     log_prob = torch.log(torch.tensor([2.0, 2.0, 0.5, 0.5]))
     advantages = torch.tensor([1.0, -1.0, 1.0, -1.0])
     zero = torch.zeros(4)
-    loss = ppo_loss(log_prob, zero, advantages, zero, zero + 2, zero + 3, 0.2, 0.5, 0.01)
+    samples = Samples(log_prob=zero, advantages=advantages, returns=zero + 2)
+    weights = Weights(clip_range=0.2, vf_coef=0.5, ent_coef=0.01)
+    loss = ppo_loss(log_prob, zero, zero + 3, samples, weights)
     # ratio 2: gain clipped to 1.2, loss not clipped; ratio 0.5: gain 0.5, loss clipped to 0.8
     assert float(loss.policy) == pytest.approx(-(1.2 - 2.0 + 0.5 - 0.8) / 4)
     assert float(loss.value) == pytest.approx(4)
@@ -202,9 +204,9 @@ def test_drift_is_zero_on_the_prior_itself_and_enters_the_loss_by_its_weight() -
     expected = 0.5 * np.log(2) + 0.25 * np.log(0.5)
     assert float(divergence(prior, other)) == pytest.approx(expected, rel=1e-5)
     zero = torch.zeros(1)
-    loss = ppo_loss(
-        zero, zero, zero, zero, zero, zero, 0.2, 0.5, 0.0, divergence(prior, other), 0.5
-    )
+    weights = Weights(clip_range=0.2, vf_coef=0.5, ent_coef=0.0, kl_coef=0.5)
+    drift = divergence(prior, other)
+    loss = ppo_loss(zero, zero, zero, Samples(zero, zero, zero), weights, drift)
     assert float(loss.total) == pytest.approx(0.5 * expected, rel=1e-5)
 
 
@@ -447,7 +449,7 @@ def test_options_changed_after_a_state_was_written_are_named() -> None:
     state = {"config": np.array(json.dumps(asdict(MIXED)))}
     assert train_module.changed_options(state, MIXED) == ""
     changed = train_module.changed_options(state, replace(MIXED, gamma=0.5, players=(2,)))
-    assert changed == "players was [2, 3, 5], is [2]; gamma was 0.85, is 0.5"
+    assert changed == "gamma 0.85, not 0.5; players [2, 3, 5], not [2]"
 
 
 def test_a_run_stopped_before_its_first_batch_leaves_the_old_state(
@@ -961,7 +963,7 @@ def test_a_broken_state_is_refused_in_one_sentence(whole: tuple[Path, str], tmp_
     (folder / "config.json").write_text(json.dumps({**options, "gamma": 0.5}))
     done = train("--resume", str(folder))
     assert done.returncode == 2
-    assert "gamma was 0.85, is 0.5" in done.stderr and "Traceback" not in done.stderr
+    assert "gamma 0.85, not 0.5" in done.stderr and "Traceback" not in done.stderr
     (folder / "config.json").write_text(json.dumps(options))
     data = (folder / "state.npz").read_bytes()
     (folder / "state.npz").write_bytes(data[: len(data) // 2])

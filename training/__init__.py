@@ -1,6 +1,6 @@
 """Learning to play; needs the extra `train`.
 
-A script imports this before all else, so that a missing package is a message that says what to do.
+Scripts are started as `python training/NAME.py` or `python -m training.NAME`.
 """
 
 import sys
@@ -12,6 +12,8 @@ try:
     require("train", "training")
 except MissingExtra as error:
     main = Path(getattr(sys.modules["__main__"], "__file__", None) or "nowhere")
+    if sys.argv[0] == "-m":  # Python looks for the script of `python -m training.NAME`
+        main = Path(__file__).with_name("training")
     if main.resolve().parent != Path(__file__).resolve().parent:
         raise
     print(f"{main.name}: {error}", file=sys.stderr)

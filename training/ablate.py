@@ -1,4 +1,4 @@
-"""What each part of the training is worth: one change at a time, two seeds each.
+"""The effect of each part of the training: one change at a time, two seeds each.
 
     python training/ablate.py --run-dir runs/ablation --warm runs/warm/checkpoint
 
@@ -9,25 +9,25 @@ decisions, judges it against `greedy` and Monte Carlo on the way, and writes `ab
 
 from __future__ import annotations
 
-import math
 import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/ablate.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import tyro
 
 from oxx_env.lib.files import read_json
+from oxx_env.lib.options import NOT_EMPTY, Range, check
 from oxx_env.lib.shell import program, script
 from oxx_env.policy.checkpoint import write_atomically
 from oxx_env.policy.insight import learning_curve
-from training.config import check_ranges
+from oxx_env.show import plot
+from training.config import Count, differences
 
 TRAIN = Path(__file__).with_name("train.py")
 OPPONENTS = (
@@ -44,29 +44,22 @@ VARIANTS: dict[str, list[str]] = {
     "warm start": ["--init", "WARM", "--learning-rate", "2e-4", "--kl-coef", "0.05"],
 }
 
-RANGES: dict[str, tuple[float, float]] = {
-    "decisions": (1, math.inf),
-    "seeds": (0, 2**32 - 1),
-    "eval_every": (1, math.inf),
-    "eval_games": (10, math.inf),  # a fifth of them against Monte Carlo
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Options:
-    """Measure what each part of the training is worth."""
+    """Measure the effect of each part of the training."""
 
     run_dir: Path = Path("runs/ablation")
     """Folder of all runs and of the result."""
     warm: Path = Path("runs/warm/checkpoint")
     """Checkpoint that the warm starts begin with (see distill.py)."""
-    decisions: int = 130_000
+    decisions: Count = 130_000
     """Of each run."""
-    seeds: tuple[int, ...] = (1, 2)
+    seeds: Annotated[tuple[int, ...], Range(0, 2**32 - 1), NOT_EMPTY] = (1, 2)
     """Of the runs of each variant."""
-    eval_every: int = 32_000
+    eval_every: Count = 32_000
     """Decisions between two points of a curve."""
-    eval_games: int = 2000
+    eval_games: Annotated[int, Range(10)] = 2000
     """Games against `greedy` for each point; a fifth of them against Monte Carlo (30 deals)."""
 
 
@@ -76,14 +69,13 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
     folder = options.run_dir / f"{'-'.join(words)}-{seed}"
     begun = (folder / "config.json").exists()
     if begun:
-        made = read_json(folder / "config.json")
-        for option in ("decisions", "eval_every", "eval_games"):
-            wanted = getattr(options, option)
-            if made.get(option) != wanted:
-                raise ValueError(
-                    f"{folder} was made with {option} {made.get(option)}, not {wanted}:"
-                    " name another --run-dir"
-                )
+        wanted = {
+            name: getattr(options, name) for name in ("decisions", "eval_every", "eval_games")
+        }
+        changed = differences(read_json(folder / "config.json"), wanted)
+        if changed:
+            found = "; ".join(f"{name} {values}" for name, values in changed.items())
+            raise ValueError(f"{folder} was made with {found}: name another --run-dir")
     if not (folder / "evaluation.json").exists():
         if begun:
             arguments = ["--resume", str(folder)]
@@ -100,7 +92,7 @@ def run(options: Options, name: str, seed: int) -> list[dict[str, Any]]:
     return learning_curve(folder)
 
 
-def tell(options: Options, found: dict[str, list[list[dict[str, Any]]]]) -> str:
+def report(options: Options, found: dict[str, list[list[dict[str, Any]]]]) -> str:
     """The result as a Markdown table: each seed at its end."""
     heads = "| variant | against `greedy` | against `mc:30` |"
     lines = [heads, "|---|---|---|"]
@@ -124,38 +116,28 @@ def tell(options: Options, found: dict[str, list[list[dict[str, Any]]]]) -> str:
 
 
 def draw(found: dict[str, list[list[dict[str, Any]]]], path: Path) -> None:
-    """Curves against `greedy`, a colour for each variant, a line for each seed."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(figsize=(9, 5), layout="constrained")
-    for index, (name, runs) in enumerate(found.items()):
-        for k, evaluations in enumerate(runs):
-            xs = [e["decisions"] for e in evaluations]
-            ys = [e["greedy_2p"] for e in evaluations]
-            style = {"color": f"C{index}", "ls": "-" if k == 0 else "--", "marker": "."}
-            axes.plot(xs, ys, label=name if k == 0 else None, **style)
-    axes.set_xlabel("decisions learned from")
-    axes.set_ylabel("win share against greedy, two players")
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize="small")
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    """Curves against `greedy`, a line for each variant: mean, lowest and highest of its seeds."""
+    figure, (axes,) = plot.panels(1, width=8, height=5)
+    lines = []
+    for name, runs in found.items():
+        xs = [point["decisions"] for point in min(runs, key=len)]
+        curves = np.array([[point["greedy_2p"] for point in run[: len(xs)]] for run in runs])
+        bounds = np.stack([curves.min(axis=0), curves.max(axis=0)], axis=1).tolist()
+        lines.append(plot.Line(name, xs, curves.mean(axis=0).tolist(), bounds))
+    plot.draw_lines(axes, lines)
+    axes.set(xlabel="decisions learned from", ylabel="win share against greedy, two players")
+    plot.save(figure, path)
 
 
 @program("ablate.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    check_ranges(options, RANGES)
-    if not options.seeds:
-        raise ValueError("seeds: at least one is needed")
+    check(options)
     if not (options.warm / "config.json").exists():
         command = script(TRAIN.with_name("distill.py"))
         raise ValueError(f"{options.warm} is no checkpoint. This makes one:\n  {command}")
     found = {name: [run(options, name, seed) for seed in options.seeds] for name in VARIANTS}
-    text = tell(options, found)
+    text = report(options, found)
     write_atomically(options.run_dir / "ablation.md", (text + "\n").encode())
     draw(found, options.run_dir / "ablation.png")
     print(text)

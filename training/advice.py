@@ -1,11 +1,11 @@
-"""Does advice say the same thing whichever way its luck falls, and is it right where it is clear?
+"""Is advice the same for every seed, and is it right where it is clear?
 
     python training/advice.py --positions 500 --workers 2
     python training/advice.py --positions 500 --workers 2 --write docs
 
 Positions come from games by the policy over all table sizes and rule sets (`regret.py`). For each,
-advice is asked with several seeds, and every action is played out on many more deals for what it
-is truly worth. Positions are kept in a file as they come, so that a stopped run goes on.
+advice is asked with several seeds, and every action is played out on many more deals for its true
+value. Positions are kept in a file as they come, so that a stopped run goes on.
 """
 
 from __future__ import annotations
@@ -14,11 +14,10 @@ import sys
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/advice.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import tyro
@@ -30,9 +29,11 @@ from oxx_env.bots import ADVISER, search
 from oxx_env.bots.monte_carlo import Outcomes
 from oxx_env.game.views import View
 from oxx_env.lib.files import replace_between
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import checksum
 from training import regret
+from training.config import Count, Seed, TableSizes
 from training.rows import Rows
 
 POINTS, SHARE = 0.5, 0.01  # a true difference beyond these is one that advice should find
@@ -49,19 +50,19 @@ class Options:
     """Policy whose games the positions come from."""
     bot: str = ADVISER
     """The bot that gives advice."""
-    positions: int = 500
+    positions: Count = 500
     """Decisions that advice is asked for."""
-    seeds: int = 10
+    seeds: Annotated[int, Range(2)] = 10
     """How often it is asked in each position."""
-    deals: int = 5000
-    """Deals for what each action is truly worth."""
-    players: tuple[int, ...] = (2, 3, 4, 6, 10)
+    deals: Annotated[int, Range(2)] = 5000
+    """Deals for the true value of each action."""
+    players: TableSizes = (2, 3, 4, 6, 10)
     """Table sizes, equally often."""
     deck: str = "balanced"
     """Deck of all games."""
-    seed: int = 1
+    seed: Seed = 1
     """Of positions, deals and advice."""
-    workers: int = 1
+    workers: Count = 1
     """Threads; the result does not depend on them."""
     out: Path = Path("runs/advice.json")
     """Where finished positions are kept."""
@@ -70,15 +71,13 @@ class Options:
 
     def check(self) -> None:
         """Raise ValueError for what cannot be measured."""
-        self.drawn.check()
-        if self.seeds < 2 or self.deals < 2 or self.workers < 1:
-            raise ValueError("--seeds and --deals are at least 2, --workers at least 1")
+        check(self)
         if not hasattr(bots.make(self.bot), "outcomes"):
             raise ValueError(f"--bot {self.bot} plays nothing out: name search or mc")
 
     @property
     def drawn(self) -> regret.Options:
-        """What says which positions are taken."""
+        """Options of the positions that are taken."""
         return regret.Options(
             checkpoint=self.checkpoint, positions=self.positions, players=self.players,
             deck=self.deck, seed=self.seed,
@@ -86,7 +85,7 @@ class Options:
 
 
 def measure(options: Options) -> list[dict[str, Any]]:
-    """What was found about each position, in order; see `look_into`."""
+    """The row of each position, in order; see `look_into`."""
     drawn = regret.sample(options.drawn)
     key = {
         "checkpoint": checksum(options.checkpoint),
@@ -101,13 +100,13 @@ def measure(options: Options) -> list[dict[str, Any]]:
     kept = Rows(options.out, key, FIELDS)
     todo = [k for k in range(options.positions) if str(k) not in kept.done]
 
-    def work(k: int) -> tuple[int, dict[str, Any]]:
+    def row_of(k: int) -> tuple[int, dict[str, Any]]:
         view = View.of(drawn.games[k][None], drawn.decks, int(drawn.seats[k]))
         return k, look_into(view, k, options)
 
     with ThreadPoolExecutor(options.workers) as pool:
         try:
-            found = pool.map(work, todo)
+            found = pool.map(row_of, todo)
             for k, row in tqdm(found, total=len(todo), disable=not sys.stderr.isatty()):
                 kept.add(str(k), row)
         except BaseException:
@@ -122,9 +121,10 @@ def look_into(view: View, k: int, options: Options) -> dict[str, Any]:
     choices, clear  by seed: the action named, and whether it was called clear
     deals           by seed: deals tried
     notes           by seed: sentences said
-    worth, shares   by action as text: what the bot chooses by and share of the victory, in truth
+    worth, shares   by action as text: the true value that the bot chooses by, and share of the
+                    victory
     """
-    told = [
+    asked = [
         advice.advise(view, options.bot, np.random.default_rng([options.seed, 8, k, again]))
         for again in range(options.seeds)
     ]
@@ -134,9 +134,9 @@ def look_into(view: View, k: int, options: Options) -> dict[str, Any]:
         for values in (truth.values, truth.shares)
     )
     return {
-        "choices": [one.choice.action for one in told],
-        "clear": [one.clear for one in told],
-        "deals": [one.deals for one in told],
+        "choices": [one.choice.action for one in asked],
+        "clear": [one.clear for one in asked],
+        "deals": [one.deals for one in asked],
         "worth": worth,
         "shares": shares,
     }

@@ -1,163 +1,135 @@
-"""One dataclass holds every option of a training run; presets are instances of it."""
+"""Options of trainings: their types, and all those of self-play; presets are instances of these."""
 
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 from dataclasses import dataclass, fields, replace
-from typing import Any, get_args, get_origin, get_type_hints
+from typing import Annotated, Any
 
 import numpy as np
 
 from oxx_env.game.cards import load_deck
 from oxx_env.game.engine import rule_flags
 from oxx_env.game.rules import MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.lib.options import NOT_EMPTY, Range, check
 from oxx_env.policy.checkpoint import MAX_BYTES, load_checkpoint
 from oxx_env.policy.forward import weight_count
 
 BOT_NAMES = ("greedy", "careful", "mc")  # of the compiled opponents, see `pool`
-ABOVE_0 = math.ulp(0)
-# Least and greatest value of the numbers, each of them where there are several.
-RANGES: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**32 - 1),
-    "decisions": (1, math.inf),
-    "players": (MIN_PLAYERS, MAX_PLAYERS),
-    "random_decks": (0, math.inf),
-    "games_per_match": (1, 2**16 - 1),
-    "greedy_share": (0, 1),
-    "careful_share": (0, 1),
-    "mc_share": (0, 1),
-    "mc_determinisations": (1, math.inf),
-    "pool_share": (0, 1),
-    "pool_size": (0, 127),
-    "snapshot_every": (1, math.inf),
-    "games": (1, math.inf),
-    "epochs": (1, math.inf),
-    "minibatch": (2, math.inf),
-    "learning_rate": (0, math.inf),
-    "final_learning_rate": (0, math.inf),
-    "gamma": (0, 1),
-    "gae_lambda": (0, 1),
-    "clip_range": (ABOVE_0, math.inf),
-    "ent_coef": (0, math.inf),
-    "vf_coef": (0, math.inf),
-    "kl_coef": (0, math.inf),
-    "max_grad_norm": (ABOVE_0, math.inf),
-    "reward_scale": (ABOVE_0, math.inf),
-    "hidden": (8, 512),
-    "eval_every": (1, math.inf),
-    "eval_games": (1, math.inf),
-    "eval_players": (MIN_PLAYERS, MAX_PLAYERS),
-    "final_games": (1, math.inf),
-}
+Count = Annotated[int, Range(1)]
+Seed = Annotated[int, Range(0, 2**32 - 1)]
+Share = Annotated[float, Range(0, 1)]
+Positive = Annotated[float, Range(above=0)]
+NotNegative = Annotated[float, Range(0)]
+Names = Annotated[tuple[str, ...], NOT_EMPTY]
+TableSizes = Annotated[tuple[int, ...], Range(MIN_PLAYERS, MAX_PLAYERS), NOT_EMPTY]
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Learning:
+    """How a learner learns from its games by PPO, and how often it is evaluated."""
+
+    seed: Seed = 1
+    """Of all random choices."""
+    games: Count = 256
+    """Games played side by side."""
+    rollout: int = 32_768
+    """Samples of one batch, at most."""
+    epochs: Count = 2
+    """Passes over a batch."""
+    minibatch: Annotated[int, Range(2)] = 1024
+    """Samples of one gradient step."""
+    learning_rate: NotNegative = 1e-3
+    """Of Adam, at the start."""
+    final_learning_rate: NotNegative = 1e-4
+    """At the end; linear in between."""
+    gamma: Share = 0.85
+    """Discount from one decision of a seat to its next."""
+    gae_lambda: Share = 0.8
+    """Mixes short and long estimates of the advantage."""
+    clip_range: Positive = 0.2
+    """Of the probability ratio."""
+    ent_coef: NotNegative = 0.005
+    """Weight of the entropy bonus."""
+    vf_coef: NotNegative = 0.5
+    """Weight of the value loss."""
+    max_grad_norm: Positive = 0.5
+    """Gradients are scaled down to this norm."""
+    hidden: Annotated[int, Range(8, 512)] = 64
+    """Width of the network, if it starts from nothing."""
+    eval_every: Count = 100_000
+    """Decisions between two evaluations, and between two saved states."""
+    eval_games: Count = 1000
+    """Games of an evaluation, at each table size and against each opponent."""
+
+
+@dataclass(frozen=True, kw_only=True)
+class Config(Learning):
     """A training run."""
 
     preset: str = "quick"
     """Which preset the other values start from."""
-    seed: int = 1
-    """Of all random choices."""
-    decisions: int = 600_000
+    decisions: Count = 600_000
     """Samples to learn from."""
 
-    players: tuple[int, ...] = (2,)
+    players: TableSizes = (2,)
     """Table sizes in the batch."""
     player_shares: tuple[float, ...] = ()
     """Share of the games for each table size; empty: equal."""
-    rules: tuple[str, ...] = ("base",)
+    rules: Names = ("base",)
     """Rule sets in the batch."""
     rule_shares: tuple[float, ...] = ()
     """Share of the games for each rule set; empty: equal."""
-    decks: tuple[str, ...] = ("balanced",)
+    decks: Names = ("balanced",)
     """Decks by name or path."""
-    random_decks: int = 0
+    random_decks: Annotated[int, Range(0)] = 0
     """0: play the decks as they are; else this many fresh assignments of their types to numbers."""
-    games_per_match: tuple[int, ...] = (1,)
+    games_per_match: Annotated[tuple[int, ...], Range(1, 2**16 - 1), NOT_EMPTY] = (1,)
     """Games in a match, equally often."""
 
-    greedy_share: float = 0.0
+    greedy_share: Share = 0.0
     """Share of the matches in which half of the seats are `greedy`, the others learn."""
-    careful_share: float = 0.0
+    careful_share: Share = 0.0
     """The same for `careful`."""
-    mc_share: float = 0.0
+    mc_share: Share = 0.0
     """The same for Monte Carlo."""
-    mc_determinisations: int = 30
+    mc_determinisations: Count = 30
     """Deals it tries for each decision."""
-    pool_share: float = 0.0
+    pool_share: Share = 0.0
     """Share of the matches in which half of the seats are one of the past snapshots."""
-    pool_size: int = 0
+    pool_size: Annotated[int, Range(0, 127)] = 0
     """Past snapshots kept as opponents; the weakest gives way to a new one."""
-    snapshot_every: int = 500_000
+    snapshot_every: Count = 500_000
     """Decisions from one snapshot to the next."""
     frozen: str | None = None
     """One seat of each match learns, the others are this at its best: a checkpoint or a bot."""
 
-    games: int = 256
-    """Games played side by side."""
-    rollout: int = 32_768
-    """Samples of one batch, at most."""
-    epochs: int = 2
-    """Passes over a batch."""
-    minibatch: int = 1024
-    """Samples of one gradient step."""
-    learning_rate: float = 1e-3
-    """Of Adam, at the start."""
-    final_learning_rate: float = 1e-4
-    """At the end; linear in between."""
-    gamma: float = 0.85
-    """Discount from one decision of a seat to its next."""
-    gae_lambda: float = 0.8
-    """Mixes short and long estimates of the advantage."""
-    clip_range: float = 0.2
-    """Of the probability ratio."""
-    ent_coef: float = 0.005
-    """Weight of the entropy bonus."""
-    vf_coef: float = 0.5
-    """Weight of the value loss."""
-    kl_coef: float = 0.0
+    kl_coef: NotNegative = 0.0
     """Weight of the divergence from the policy that was started from, against forgetting."""
-    max_grad_norm: float = 0.5
-    """Gradients are scaled down to this norm."""
-    reward_scale: float = 0.1
+    reward_scale: Positive = 0.1
     """Reward for one relative point."""
-    hidden: int = 64
-    """Width of the network."""
     foresight: bool = True
     """Does the network look at the foresight, or only at the observation?"""
 
-    eval_every: int = 100_000
-    """Decisions between two evaluations against `greedy`, and between two saved states."""
-    eval_games: int = 1000
-    """Games of such an evaluation, at each table size of `eval_players`."""
-    eval_players: tuple[int, ...] = ()
+    eval_players: Annotated[tuple[int, ...], Range(MIN_PLAYERS, MAX_PLAYERS)] = ()
     """Table sizes evaluated; empty: `players`."""
-    eval_bots: tuple[str, ...] = ("greedy",)
+    eval_bots: Names = ("greedy",)
     """Opponents: greedy, careful, mc (a fifth of the games)."""
-    final_games: int = 4000
+    final_games: Count = 4000
     """Games against each baseline in the final table."""
 
     def check(self) -> None:
         """Raise ValueError for what cannot be trained with: what it is, and what would be right."""
-        check_types(self)
-        check_ranges(self, RANGES)
-        for name in ("players", "rules", "decks", "games_per_match", "eval_bots"):
-            if not getattr(self, name):
-                raise ValueError(f"{name}: at least one is needed")
-        for name in self.rules:
-            rule_flags(name)
-        for name in self.decks:
-            load_deck(name)
-        _ = self.player_shares_normed, self.rule_shares_normed
+        check(self)
+        check_games(self)
         for name in self.eval_bots:
             if name not in BOT_NAMES:
                 raise ValueError(f"eval_bots: {name!r} is none of {', '.join(BOT_NAMES)}")
         shares = ("greedy_share", "careful_share", "mc_share", "pool_share")
         total = sum(getattr(self, name) for name in shares)
         if total > 1 + 1e-9:
-            raise ValueError(f"{', '.join(shares)} add up to {total:g}; at most 1 is there to give")
+            raise ValueError(f"{', '.join(shares)} add up to {total:g}; the most is 1")
         if self.pool_share and not self.pool_size:
             raise ValueError(f"pool_share {self.pool_share:g} needs a pool: give a pool_size")
         if self.frozen is not None:
@@ -187,6 +159,16 @@ class Config:
         return _normed(self.rule_shares, len(self.rules), "rule_shares")
 
 
+def check_games(options: Any) -> None:
+    """Raise ValueError for rule sets or decks that do not exist, or shares that are none."""
+    for name in options.rules:
+        rule_flags(name)
+    for name in options.decks:
+        load_deck(name)
+    if isinstance(options, Config):
+        _ = options.player_shares_normed, options.rule_shares_normed
+
+
 def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
     if not shares:
         return [1 / count] * count
@@ -195,52 +177,6 @@ def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:
             f"{name}: {count} shares are needed, none negative and not all 0, not {shares}"
         )
     return (np.array(shares) / sum(shares)).tolist()  # type: ignore[no-any-return]
-
-
-def check_types(options: Any) -> None:
-    """Raise ValueError unless each field of a dataclass holds what its annotation says."""
-    for name, hint in get_type_hints(type(options)).items():
-        value = getattr(options, name)
-        several = get_origin(hint) is tuple
-        kind = get_args(hint)[0] if several else hint
-        if kind not in _KINDS:
-            continue
-        if several and not isinstance(value, tuple):
-            raise ValueError(f"{name} is a list, not {value!r}")
-        for one in value if several else (value,):
-            # In Python a truth value is a whole number, and a whole number is no float.
-            fits = isinstance(one, (int, float) if kind is float else kind)
-            if not fits or (isinstance(one, bool) and kind is not bool):
-                raise ValueError(f"{name}: {_KINDS[kind]} is needed, not {one!r}")
-
-
-_KINDS = {int: "a whole number", float: "a number", bool: "true or false", str: "a text"}
-
-
-def check_ranges(options: Any, ranges: Mapping[str, tuple[float, float]]) -> None:
-    """Raise ValueError unless the named fields of a dataclass lie in their ranges, ends included,
-    and are finite."""
-    for name, (least, most) in ranges.items():
-        value = getattr(options, name)
-        for one in value if isinstance(value, tuple) else (value,):
-            if least <= one <= most and math.isfinite(one):
-                continue
-            low = "above 0" if least == ABOVE_0 else f"at least {least:g}"
-            right = low if most == math.inf else f"from {least:.12g} to {most:.12g}"
-            raise ValueError(f"{name} is {right}, not {one!r}")
-
-
-class Diverged(ValueError):
-    """A training whose numbers grew beyond what can be computed with."""
-
-
-def check_finite(what: str, decisions: int, *arrays: Any) -> None:
-    """Raise Diverged, after so many decisions learned from, unless all numbers of the arrays (numpy
-    or torch) are finite."""
-    if not all(np.isfinite(np.asarray(array)).all() for array in arrays):
-        raise Diverged(
-            f"the training diverged after {decisions:,} decisions: {what} no longer finite"
-        )
 
 
 def check_width(hidden: int) -> None:
@@ -258,13 +194,36 @@ def config_of(values: Mapping[str, Any]) -> Config:
     Raises TypeError or AttributeError for what is no mapping.
     """
     names = {field.name for field in fields(Config)}
-    chosen = {name: value for name, value in values.items() if name in names}
-    return Config(**tuples(chosen))
+    return Config(**tuples({name: value for name, value in values.items() if name in names}))
 
 
 def tuples(values: Mapping[str, Any]) -> dict[str, Any]:
     """The values with tuples again where JSON has lists."""
     return {k: tuple(v) if isinstance(v, list) else v for k, v in values.items()}
+
+
+def arguments(options: Any, usual: Any, skip: Collection[str] = ()) -> list[str]:
+    """The words that give a command line these options where they differ from the `usual` ones."""
+    words = []
+    for field in fields(options):
+        value = getattr(options, field.name)
+        if field.name in skip or value == getattr(usual, field.name):
+            continue
+        option = field.name.replace("_", "-")
+        if isinstance(value, bool):
+            words.append(f"--{option}" if value else f"--no-{option}")
+        else:
+            words += [f"--{option}", *map(str, value if isinstance(value, tuple) else (value,))]
+    return words
+
+
+def differences(then: Mapping[str, Any], now: Mapping[str, Any]) -> dict[str, str]:
+    """What is different now, by name: `0.9, not 0.5` (then, now)."""
+    return {
+        name: f"{then.get(name)}, not {value}"
+        for name, value in now.items()
+        if then.get(name) != value
+    }
 
 
 # The whole space of games.

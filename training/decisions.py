@@ -1,8 +1,9 @@
-"""Decisions of self-play with what search finds each action worth: made in parts, kept in files.
+"""Decisions of self-play with the value that search finds for each action: made in parts, kept in
+files.
 
 A part is a function of the options, the weights and its number alone, so that parts can be made in
 any order and on any number of cores. A decision is kept as its full game record with the seat and
-the values, some 200 bytes; what a network sees of it is encoded anew when it is learned from.
+the values, some 200 bytes; the network's inputs are encoded anew when it is learned from.
 """
 
 from __future__ import annotations
@@ -24,7 +25,8 @@ from oxx_env.game.validation import check_games
 from oxx_env.lib.files import open_whole, read_arrays
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
-from training.config import Config
+from training.config import Config, differences
+from training.learning import Stopped
 from training.selfplay import deal_over
 
 GAMES = 256  # side by side in one part
@@ -37,8 +39,62 @@ _RECORDS = hashlib.sha256(repr([GAME.descr, DECK.descr]).encode()).hexdigest()[:
 Thinker = Callable[[Any, Any, Any, Any], None]
 
 
-class Stopped(KeyboardInterrupt):
-    """Ctrl-C, or another signal that asks for the end, noticed where nothing is lost."""
+# --- decisions of games side by side ------------------------------------------------------------
+
+
+def waiting(games: NDArray[np.void]) -> NDArray[np.void]:
+    """PENDING [N], the decisions that the games wait for."""
+    who = np.zeros(len(games) * MAX_PLAYERS, PENDING)
+    return who[: int(pending(games, who))]
+
+
+def some(who: NDArray[np.void], which: NDArray[np.bool_]) -> NDArray[np.void]:
+    """Those of PENDING [N] that are chosen."""
+    return np.ascontiguousarray(who[which])
+
+
+def inputs_of(
+    games: NDArray[np.void], decks: NDArray[np.void], who: NDArray[np.void], *unseen: int
+) -> NDArray[np.float32]:
+    """A network's inputs [N, INPUT]; `unseen`: the most unseen cards that are looked at."""
+    inputs = np.empty((len(who), INPUT), np.float32)
+    encode_inputs(games, decks, who, len(who), inputs, *unseen)
+    return inputs
+
+
+def legal_of(
+    games: NDArray[np.void], decks: NDArray[np.void], who: NDArray[np.void]
+) -> NDArray[np.bool_]:
+    """The legal actions, bool [N, ACTIONS]."""
+    legal = np.zeros((len(who), ACTIONS), np.int8)
+    masks(games, decks, who, len(who), legal)
+    return legal > 0
+
+
+def logits_of(
+    weights: NDArray[np.float32],
+    games: NDArray[np.void],
+    decks: NDArray[np.void],
+    who: NDArray[np.void],
+) -> NDArray[np.float32]:
+    """A network's logits [N, ACTIONS], -inf where an action is illegal."""
+    legal = legal_of(games, decks, who)
+    logits, _ = score(weights, inputs_of(games, decks, who))
+    return np.where(legal, logits, -np.inf)
+
+
+def probabilities(logits: NDArray[Any]) -> NDArray[Any]:
+    """Softmax [N, ACTIONS]."""
+    shares = np.exp(logits - logits.max(axis=1, keepdims=True))
+    shares /= shares.sum(axis=1, keepdims=True)
+    return shares
+
+
+def sampled(logits: NDArray[np.float32], rng: np.random.Generator) -> NDArray[np.int64]:
+    """An action for each row of logits [N, ACTIONS], drawn by its probability."""
+    # The greatest of the logits, each with noise of Gumbel's distribution, has this probability.
+    noise = -np.log(-np.log(np.maximum(rng.random(logits.shape), 1e-300)))
+    return (logits + noise).argmax(axis=1).astype(np.int64)
 
 
 @dataclass
@@ -68,11 +124,13 @@ class Decisions:
             array = getattr(self, name)
             if array.dtype != kind or array.shape != (len(self.games), *rest):
                 raise ValueError(f"{name} is {array.dtype} {list(array.shape)}")
-        who = self.who()
-        legal = np.zeros((len(who), ACTIONS), np.int8)
-        masks(self.games, self.decks, who, len(who), legal)
-        if not np.array_equal(np.isfinite(self.values), legal == 1):
+        if not np.array_equal(self.legal, legal_of(self.games, self.decks, self.who())):
             raise ValueError("values are not finite for exactly the legal actions")
+
+    @property
+    def legal(self) -> NDArray[np.bool_]:
+        """The legal actions, bool [N, ACTIONS]."""
+        return np.isfinite(self.values)
 
     def who(self) -> NDArray[np.void]:
         """They as PENDING [N]."""
@@ -82,11 +140,8 @@ class Decisions:
         return who
 
     def inputs(self) -> NDArray[np.float32]:
-        """What a network sees of them, [N, INPUT]."""
-        who = self.who()
-        inputs = np.empty((len(who), INPUT), np.float32)
-        encode_inputs(self.games, self.decks, who, len(who), inputs)
-        return inputs
+        """A network's inputs [N, INPUT]."""
+        return inputs_of(self.games, self.decks, self.who())
 
     def relative(self) -> NDArray[np.float32]:
         """The seats' relative points now, [N]."""
@@ -96,23 +151,14 @@ class Decisions:
         return np.where(self.games["rules"] & POSITIVE, own - others, others - own)
 
 
-def sampled(
-    weights: NDArray[np.float32],
-    games: NDArray[np.void],
-    decks: NDArray[np.void],
-    who: NDArray[np.void],
-    rng: np.random.Generator,
-) -> NDArray[np.int64]:
-    """An action for each of PENDING [N], drawn by a policy's probabilities."""
-    n = len(who)
-    legal = np.zeros((n, ACTIONS), np.int8)
-    masks(games, decks, who, n, legal)
-    seen = np.empty((n, INPUT), np.float32)
-    encode_inputs(games, decks, who, n, seen)
-    logits = np.where(legal > 0, score(weights, seen)[0], -np.inf)
-    # The greatest of the logits, each with noise of Gumbel's distribution, has this probability.
-    noise = -np.log(-np.log(np.maximum(rng.random((n, ACTIONS)), 1e-300)))
-    return (logits + noise).argmax(axis=1).astype(np.int64)
+def joined(
+    kept: list[tuple[NDArray[Any], ...]], decks: NDArray[np.void], count: int, start: float
+) -> Decisions:
+    """The first `count` of decisions kept as (games, seats, origins, values) step by step; `start`
+    is the monotonic time at which they were begun."""
+    games, seats, origin, values = (np.concatenate(a)[:count] for a in zip(*kept, strict=True))
+    seconds = time.monotonic() - start
+    return Decisions(games, decks, seats, origin, values.astype(np.float32), seconds)
 
 
 def self_play(
@@ -127,28 +173,26 @@ def self_play(
     them valued.
 
     space    table sizes, rule sets, decks, lengths of matches, and their shares
-    stopped  asked after each step; Stopped is raised if it says so
+    stopped  asked after each step; True raises Stopped
     """
     start = time.monotonic()
     games, decks = deal_over(space, GAMES, rng)
     games["match_games"] = rng.choice(space.games_per_match, GAMES)
     _spread(games, decks, weights, rng, stopped)
-    who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
     kept: list[tuple[NDArray[Any], ...]] = []
     total = 0
     while total < count:
         if stopped():
             raise Stopped
-        now = np.ascontiguousarray(who[: int(pending(games, who))])
-        actions = sampled(weights, games, decks, now, rng)
-        values = np.empty((len(now), ACTIONS))
-        before = games[now["game"]].copy()
-        thinker(games, decks, now, values)
-        kept.append((before, now["seat"].copy(), now["game"].copy(), values.astype(np.float32)))
-        total += len(now)
-        step(games, decks, now, len(now), actions, True)
-    found, seats, origin, values = (np.concatenate(a)[:count] for a in zip(*kept, strict=True))
-    return Decisions(found, decks, seats, origin, values, time.monotonic() - start)
+        who = waiting(games)
+        actions = sampled(logits_of(weights, games, decks, who), rng)
+        values = np.empty((len(who), ACTIONS))
+        before = games[who["game"]].copy()
+        thinker(games, decks, who, values)
+        kept.append((before, who["seat"], who["game"], values))
+        total += len(who)
+        step(games, decks, who, len(who), actions, True)
+    return joined(kept, decks, count, start)
 
 
 def _spread(
@@ -160,37 +204,36 @@ def _spread(
 ) -> None:
     """Play games that began together on, each for a while, so that all rounds occur, and all games
     of a match: `greedy` plays what is before the running game."""
-    who = np.zeros(len(games) * MAX_PLAYERS, PENDING)
-    actions = np.zeros(len(who), np.int64)
     first = rng.integers(1, games["match_games"].astype(np.int64) + 1)
     while True:
-        n = int(pending(games, who))
-        late = np.ascontiguousarray(who[:n][(games["match_game"] < first)[who["game"][:n]]])
+        who = waiting(games)
+        late = some(who, (games["match_game"] < first)[who["game"]])
         if not len(late):
             break
+        actions = np.zeros(len(late), np.int64)
         policy_actions(games, decks, late, len(late), GREEDY, actions)
         step(games, decks, late, len(late), actions, True)
     ahead = rng.integers(0, APART, len(games))
     for wait in range(APART):
         if stopped():
             raise Stopped
-        n = int(pending(games, who))
-        moving = np.ascontiguousarray(who[:n][(ahead > wait)[who["game"][:n]]])
-        chosen = sampled(weights, games, decks, moving, rng)
-        step(games, decks, moving, len(moving), chosen, True)
+        who = waiting(games)
+        moving = some(who, (ahead > wait)[who["game"]])
+        actions = sampled(logits_of(weights, games, decks, moving), rng)
+        step(games, decks, moving, len(moving), actions, True)
 
 
 # --- files --------------------------------------------------------------------------------------
 
 
-def _whole(key: dict[str, Any]) -> dict[str, Any]:
-    """The key as JSON gives it back, with what this version makes parts of."""
+def _complete(key: dict[str, Any]) -> dict[str, Any]:
+    """The key as JSON gives it back, with the constants of this version that parts depend on."""
     made = {**key, "records": _RECORDS, "side_by_side": GAMES, "apart": APART}
     return json.loads(json.dumps(made))  # type: ignore[no-any-return]
 
 
 def write_part(path: Path, data: Decisions, key: dict[str, Any]) -> None:
-    """Write a part, whole or not at all; `key` is what it is a function of."""
+    """Write a part, or nothing; it is a function of `key`."""
     path.parent.mkdir(parents=True, exist_ok=True)
     with open_whole(path, "wb") as file:
         np.savez_compressed(
@@ -201,13 +244,12 @@ def write_part(path: Path, data: Decisions, key: dict[str, Any]) -> None:
             origin=data.origin,
             values=data.values,
             seconds=np.array(data.seconds),
-            key=np.array(json.dumps(_whole(key))),
+            key=np.array(json.dumps(_complete(key))),
         )
 
 
 def read_part(path: Path, key: dict[str, Any]) -> Decisions:
-    """A part. Raises ValueError for a file that is none, or that was made from something else than
-    `key` says; OSError."""
+    """A part. Raises ValueError for a file that is none or was made from another key; OSError."""
     try:
         arrays = read_arrays(path, MOST_BYTES, packed=True)
         made, seconds = json.loads(str(arrays.pop("key"))), float(arrays.pop("seconds"))
@@ -215,8 +257,7 @@ def read_part(path: Path, key: dict[str, Any]) -> Decisions:
         data.check()
     except (ValueError, KeyError, TypeError) as error:
         raise ValueError(f"{path} is no part of a data set ({error}); remove it") from error
-    told = made if isinstance(made, dict) else {}
-    different = [name for name, value in _whole(key).items() if told.get(name) != value]
+    different = differences(made if isinstance(made, dict) else {}, _complete(key))
     if different:
         raise ValueError(
             f"{path} was made with another {', '.join(different)}: remove it, or name another"

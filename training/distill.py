@@ -3,29 +3,27 @@
     python training/distill.py --run-dir runs/warm --decisions 200000
     python training/distill.py --run-dir runs/round1 --teacher champion --init champion
 
-Games over the whole space (table sizes, rule sets, fresh decks) are played by the search itself
-(Monte Carlo, or `search` guided by a policy), now and then by the greedy or a random action, so
-that other positions occur as well. Every decision is kept as its full game record (compact, and
-encoded anew whenever the observation changes) with the value of each legal action. The network
-learns the softmax of these values, and to predict what the best action is worth. The data set is a
-function of the seed and the options; it is written to the run folder in parts, so that a stopped
-run goes on where it was.
+The search itself (Monte Carlo, or `search` guided by a policy) plays games over the whole space
+(table sizes, rule sets, fresh decks), now and then by the greedy or a random action, so that other
+positions occur as well. Every decision is kept as its full game record (compact, and encoded anew
+whenever the observation changes) with the value of each legal action. The network learns the
+softmax of these values, and to predict the value of the best action. The data set is a function of
+the seed and the options; it is written to the run folder in parts, so that a stopped run goes on
+where it was.
 """
 
 from __future__ import annotations
 
 import json
-import math
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/distill.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import torch
@@ -39,50 +37,44 @@ from oxx_env.bots.monte_carlo import mc_values
 from oxx_env.bots.search import PolicySearch
 from oxx_env.game.engine import (
     GREEDY,
-    PENDING,
     in_parts,
     new_games,
-    pending,
     policy_actions,
     random_actions,
     rule_flags,
-    stack_decks,
     step,
 )
-from oxx_env.game.rules import ACTIONS, CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS, RULE_SETS
+from oxx_env.game.rules import ACTIONS, CARD_PHASE, RULE_SETS
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.policy.network import OxxNetwork
 from training.config import (
-    ABOVE_0,
-    Diverged,
-    check_finite,
-    check_ranges,
-    check_types,
+    Count,
+    Names,
+    NotNegative,
+    Positive,
+    Seed,
+    TableSizes,
+    check_games,
     check_width,
 )
-from training.decisions import Decisions, Thinker, read_part, write_part
-from training.evaluate import commit, model_card
+from training.decisions import (
+    Decisions,
+    Thinker,
+    joined,
+    probabilities,
+    read_part,
+    some,
+    waiting,
+    write_part,
+)
+from training.learning import Diverged, check_finite, gradient_step
+from training.report import facts, model_card
+from training.selfplay import training_decks
 
 GREEDY_SHARE, RANDOM_SHARE = 0.05, 0.05  # of the actions played, so that other positions occur
-
-RANGES: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**32 - 1),
-    "decisions": (1, math.inf),
-    "part": (1, math.inf),
-    "determinisations": (1, math.inf),
-    "horizon": (1, math.inf),
-    "players": (MIN_PLAYERS, MAX_PLAYERS),
-    "random_decks": (0, math.inf),
-    "held_decisions": (1, math.inf),
-    "held_determinisations": (1, math.inf),
-    "temperature": (ABOVE_0, math.inf),
-    "epochs": (1, math.inf),
-    "minibatch": (1, math.inf),
-    "learning_rate": (ABOVE_0, math.inf),
-    "reward_scale": (ABOVE_0, math.inf),
-    "value_coef": (0, math.inf),
-}
+APART = 30  # decisions at most that a game is ahead of the others, so that all rounds occur
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -91,29 +83,29 @@ class Config:
 
     run_dir: Path = Path("runs/warm")
     """Folder of data and checkpoint; parts that are there already are used."""
-    seed: int = 1
+    seed: Seed = 1
     """Of everything random."""
-    decisions: int = 640_000
+    decisions: Count = 640_000
     """Decisions to learn from."""
-    part: int = 20_000
+    part: Count = 20_000
     """Decisions in one file of the data set."""
     teacher: str = "mc"
     """Whose values are learned: mc, or the checkpoint that guides a `search`."""
-    determinisations: int = 60
+    determinisations: Count = 60
     """Deals tried for each decision; of a `search`, for each action."""
-    horizon: int = 4
+    horizon: Count = 4
     """Rounds of a play-out of Monte Carlo."""
-    players: tuple[int, ...] = (2, 3, 4, 5, 6, 7, 8, 9, 10)
+    players: TableSizes = (2, 3, 4, 5, 6, 7, 8, 9, 10)
     """Table sizes, equally often among the decisions."""
-    rules: tuple[str, ...] = RULE_SETS
+    rules: Names = RULE_SETS
     """Rule sets, equally often."""
-    decks: tuple[str, ...] = cards.DECK_NAMES
+    decks: Names = cards.DECK_NAMES
     """Deck models; each game has a fresh assignment of their card types to numbers."""
-    random_decks: int = 300
+    random_decks: Annotated[int, Range(0)] = 300
     """Fresh decks in one part; 0: the decks as they are."""
-    held_decisions: int = 8000
+    held_decisions: Count = 8000
     """Decisions to judge by, which are not learned from."""
-    held_determinisations: int = 600
+    held_determinisations: Count = 600
     """Deals tried for each of them: what is best there is hardly in doubt."""
     init: str | None = None
     """Start from this checkpoint."""
@@ -121,30 +113,23 @@ class Config:
     """Does the network look at the foresight, or only at the observation?"""
     hidden: int = 64
     """Width of the network."""
-    temperature: float = 0.8
+    temperature: Positive = 0.8
     """Points by which an action must be worse to be 1/e as likely in the target."""
-    epochs: int = 4
+    epochs: Count = 4
     """Passes over the data."""
-    minibatch: int = 1024
+    minibatch: Count = 1024
     """Samples of one gradient step."""
-    learning_rate: float = 2e-3
+    learning_rate: Positive = 2e-3
     """Of Adam at the start; falls to a twentieth, following a cosine."""
-    reward_scale: float = 0.1
+    reward_scale: Positive = 0.1
     """Value of one relative point, as in self-play."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
 
     def check(self) -> None:
         """Raise ValueError for what cannot be learned from: what it is, what would be right."""
-        check_types(self)
-        check_ranges(self, RANGES)
-        for name in ("players", "rules", "decks"):
-            if not getattr(self, name):
-                raise ValueError(f"{name}: at least one is needed")
-        for name in self.rules:
-            rule_flags(name)
-        for name in self.decks:
-            cards.load_deck(name)
+        check(self)
+        check_games(self)
         check_width(self.hidden)
         if self.teacher != "mc":
             load_checkpoint(self.teacher)
@@ -154,65 +139,54 @@ def generate(config: Config, number: int) -> Decisions:
     """One part of the data set; the same for any number of cores."""
     start = time.monotonic()
     rng = np.random.default_rng([config.seed, 2, number])
-    table = (
-        [
-            cards.random_deck(config.decks[k % len(config.decks)], rng)
-            for k in range(config.random_decks)
-        ]
-        if config.random_decks
-        else list(config.decks)
-    )
-    decks = stack_decks(table)
-    flags = [rule_flags(name) for name in config.rules]
-    kinds = [(p, r) for p in config.players for r in flags]
-    # A table of ten has five times the decisions of a table of two in the same number of steps.
-    side = np.array([1 / p for p, _ in kinds])
-    count = 64 * len(kinds)
-    kind = rng.choice(len(kinds), count, p=side / side.sum())
-    games = new_games(
-        rng.integers(0, 2**53, count),
-        decks,
-        np.array([kinds[k][0] for k in kind]),
-        np.array([kinds[k][1] for k in kind]),
-        rng.integers(0, len(decks), count),
-    )
+    games, decks = _deal(config, rng)
+    _spread(games, decks, rng)
     thinkers = _thinker(config), _thinker(config)
-    who, n = np.zeros(10 * count, PENDING), 0
-    # Games start together: play each on for a random while, so that all rounds occur.
-    actions = np.zeros(10 * count, np.int64)
-    for wait in range(30):
-        n = int(pending(games, who))
-        policy_actions(games, decks, who, n, GREEDY, actions)
-        keep = rng.integers(0, 30, count)[who["game"][:n]] > wait
-        moving = np.ascontiguousarray(who[:n][keep])
-        step(games, decks, moving, len(moving), np.ascontiguousarray(actions[:n][keep]), True)
     kept: list[tuple[NDArray[Any], ...]] = []
     total = 0
     while total < config.part:
-        n = int(pending(games, who))
-        values = np.empty((n, ACTIONS))
+        who = waiting(games)
+        values = np.empty((len(who), ACTIONS))
 
-        def think(part: slice, values: Any = values) -> None:
+        def think(part: slice, who: Any = who, values: Any = values) -> None:
             mine = np.ascontiguousarray(who[part])
             thinkers[0 if part.start == 0 else 1](games, decks, mine, values[part])
 
-        in_parts_by_game(think, who[:n])
-        now = who[:n]
-        kept.append((games[now["game"]], now["seat"].copy(), now["game"].copy(), values))
-        total += n
-        chosen = values.argmax(axis=1)
-        draw = rng.random(n)
+        in_parts_by_game(think, who)
+        kept.append((games[who["game"]], who["seat"], who["game"], values))
+        total += len(who)
+        chosen, draw = values.argmax(axis=1), rng.random(len(who))
         for share, choose in ((GREEDY_SHARE, _greedy), (RANDOM_SHARE, random_actions)):
-            choose(games, decks, who, n, actions)
-            chosen = np.where(draw < share, actions[:n], chosen)
+            actions = np.zeros(len(who), np.int64)
+            choose(games, decks, who, len(who), actions)
+            chosen = np.where(draw < share, actions, chosen)
             draw -= share
             draw[draw < 0] = 2
-        step(games, decks, who, n, chosen.astype(np.int64), True)
-    found, seats, origin, worth = (
-        np.concatenate(a)[: config.part] for a in zip(*kept, strict=True)
-    )
-    took = time.monotonic() - start
-    return Decisions(found, decks, seats, origin, worth.astype(np.float32), took)
+        step(games, decks, who, len(who), chosen.astype(np.int64), True)
+    return joined(kept, decks, config.part, start)
+
+
+def _deal(config: Config, rng: np.random.Generator) -> tuple[NDArray[np.void], NDArray[np.void]]:
+    """Games of each table size and rule set, equally often among the decisions, and their DECKS."""
+    decks = training_decks(config, rng)
+    kinds = [(p, rule_flags(name)) for p in config.players for name in config.rules]
+    # A table of ten has five times the decisions of a table of two in the same number of steps.
+    weights = np.array([1 / p for p, _ in kinds])
+    count = 64 * len(kinds)
+    players, rules = np.array(kinds)[rng.choice(len(kinds), count, p=weights / weights.sum())].T
+    seeds = rng.integers(0, 2**53, count)
+    return new_games(seeds, decks, players, rules, rng.integers(0, len(decks), count)), decks
+
+
+def _spread(games: NDArray[np.void], decks: NDArray[np.void], rng: np.random.Generator) -> None:
+    """Play games that began together on by `greedy`, each for a while, so that all rounds occur."""
+    for wait in range(APART):
+        who = waiting(games)
+        actions = np.zeros(len(who), np.int64)
+        _greedy(games, decks, who, len(who), actions)
+        on = rng.integers(0, APART, len(games))[who["game"]] > wait
+        moving = some(who, on)
+        step(games, decks, moving, len(moving), np.ascontiguousarray(actions[on]), True)
 
 
 def _thinker(config: Config) -> Thinker:
@@ -268,8 +242,7 @@ def targets(
 ) -> tuple[NDArray[np.float32], NDArray[np.float32], NDArray[np.float32]]:
     """Inputs [N, INPUT], policy targets [N, ACTIONS], value targets [N]."""
     best = data.values.max(axis=1, keepdims=True)
-    policy = np.exp((data.values - best) / temperature)
-    policy /= policy.sum(axis=1, keepdims=True)
+    policy = probabilities((data.values - best) / temperature)
     value = (best[:, 0] - data.relative()) * np.float32(reward_scale)
     return data.inputs(), policy.astype(np.float32), value.astype(np.float32)
 
@@ -283,7 +256,7 @@ def new_network(config: Config) -> OxxNetwork:
 def imitate(
     net: OxxNetwork, config: Config, parts: list[Decisions], held: Decisions, progress: bool = True
 ) -> dict[str, float]:
-    """Fit the network to the parts. Returns how it does on the decisions held out, see `judge`."""
+    """Fit the network to the parts. Returns its figures on the decisions held out, see `judge`."""
     torch.set_num_threads(1)
     torch.manual_seed(config.seed)
     rng = np.random.default_rng([config.seed, 3])
@@ -307,13 +280,7 @@ def imitate(
                     cross = -(wanted * torch.log_softmax(logits, 1)).sum(1).mean()
                     error = torch.nn.functional.mse_loss(values, value[part])
                     learned += len(part)
-                    loss = cross + config.value_coef * error
-                    check_finite("the loss is", learned, loss.detach())
-                    optimizer.zero_grad()
-                    loss.backward()
-                    norm = torch.nn.utils.clip_grad_norm_(net.parameters(), 1.0)
-                    check_finite("the gradient is", learned, norm)
-                    optimizer.step()
+                    gradient_step(cross + config.value_coef * error, optimizer, 1.0, learned)
                     schedule.step()
                     bar.update()
     check_finite("the weights are", learned, net.weights())
@@ -353,8 +320,8 @@ def main(argv: list[str]) -> int:
     net = new_network(config)
     init = None
     if config.init is not None:
-        weights, told = load_checkpoint(config.init)
-        width = told["architecture"]["hidden"]
+        weights, made = load_checkpoint(config.init)
+        width = made["architecture"]["hidden"]
         if width != config.hidden:
             raise ValueError(
                 f"{config.init} has layers of width {width}, not {config.hidden}:"
@@ -374,27 +341,15 @@ def main(argv: list[str]) -> int:
             f" {config.learning_rate:g}): the data in {config.run_dir} is used again"
         ) from error
     seconds = time.monotonic() - start + sum(data.seconds for data in [held, *parts])
-    by = "by imitating Monte Carlo search"
+    by = "Monte Carlo search"
     if config.teacher != "mc":
-        by = f"by imitating search guided by the policy with SHA-256 {checksum(config.teacher)}"
-    facts = {
-        "preset": "warm",
-        "by": by,
-        "seed": config.seed,
-        "decisions": config.decisions,
-        "seconds": round(seconds, 1),  # of all sittings
-        "init": init,
-        "players": list(config.players),
-        "rules": list(config.rules),
-        "decks": list(config.decks),
-        "reward_scale": config.reward_scale,
-        "command": shlex.join(["python", "training/distill.py", *argv]),
-        "commit": commit(),
-        "held_out": figures,
-        "training": {**asdict(config), "run_dir": str(config.run_dir)},
-    }
+        by = f"search guided by the policy with SHA-256 {checksum(config.teacher)}"
+    command = shlex.join(["python", "training/distill.py", *argv])
+    more = {"preset": "warm", "by": f"by imitating {by}", "init": init, "held_out": figures}
+    more["reward_scale"] = config.reward_scale
+    about = facts(config, config, config.decisions, seconds, command, **more)
     folder = config.run_dir / "checkpoint"
-    save_checkpoint(folder, net.weights(), config.hidden, facts, model_card(facts, None))
+    save_checkpoint(folder, net.weights(), config.hidden, about, model_card(about, None))
     write_atomically(config.run_dir / "figures.json", json.dumps(figures).encode())
     print(json.dumps({"checkpoint": str(folder), **figures}))
     return 0

@@ -17,21 +17,22 @@ import os
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/equal_time.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import tyro
 
 from oxx_env import arena
 from oxx_env.bots import search
-from oxx_env.game.rules import MAX_PLAYERS, MIN_PLAYERS
 from oxx_env.lib.files import read_text, replace_between
+from oxx_env.lib.options import NOT_EMPTY, Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import checksum, find_checkpoint
-from training.evaluate import entry
+from oxx_env.show import plot
+from training.config import Seed, TableSizes
+from training.report import entry, interval
 from training.rows import Rows
 
 FIELDS = {"bot", "against", "players", "ms", "games", "win_share", "ci95", "ms_per_decision"}
@@ -45,35 +46,20 @@ class Options:
 
     checkpoint: str = "champion"
     """Policy that guides the search: folder, or name of a shipped checkpoint."""
-    times: tuple[float, ...] = (1, 5, 20, 100)
+    times: Annotated[tuple[float, ...], Range(0.1, 10_000), NOT_EMPTY] = (1, 5, 20, 100)
     """Milliseconds for a decision."""
-    players: tuple[int, ...] = (2, 4, 6)
+    players: TableSizes = (2, 4, 6)
     """Table sizes; six players are not measured above 20 ms."""
-    games: tuple[int, int] = (1000, 200)
+    games: Annotated[tuple[int, int], Range(20)] = (1000, 200)
     """Games of a row: up to 5 ms, and above."""
     out: Path = Path("runs/equal-time.json")
     """Where finished rows are kept."""
-    seed: int = 1
+    seed: Seed = 1
     """Of deals and bots."""
-    workers: int = 2
+    workers: Annotated[int, Range(1, os.cpu_count() or 1)] = 2
     """Processes, at most one for each idle core."""
     write: Path | None = None
     """Play nothing: write table and plot of the finished rows into this folder."""
-
-    def check(self) -> None:
-        """Raise ValueError for what cannot be measured."""
-        for ms in self.times:
-            if not 0.1 <= ms <= 10_000:
-                raise ValueError(f"--times are from 0.1 to 10000 ms, not {ms:g}")
-        for players in self.players:
-            if not MIN_PLAYERS <= players <= MAX_PLAYERS:
-                raise ValueError(
-                    f"--players are from {MIN_PLAYERS} to {MAX_PLAYERS}, not {players}"
-                )
-        if min(self.games) < 20:
-            raise ValueError(f"--games are at least 20, not {min(self.games)}")
-        if not 1 <= self.workers <= (os.cpu_count() or 1):
-            raise ValueError(f"--workers is from 1 to {os.cpu_count()}, not {self.workers}")
 
 
 def line_ups(options: Options) -> list[tuple[str, str, str, str, int, float]]:
@@ -103,17 +89,17 @@ def measure(options: Options) -> Rows:
             continue
         print(f"{name} ...", file=sys.stderr, flush=True)
         result = arena.play(
-            [spec, other], players, games=games, seed=options.seed, workers=options.workers
+            [spec, other], players=players, games=games, seed=options.seed, workers=options.workers
         )
-        told = entry(result, against)
+        found = entry(result, against)
         took = result.timing["ms_per_decision"]
         kept.add(
             name,
             {
-                **told,
+                **found,
                 "bot": bot,
                 "ms": ms,
-                "times_parity": told["win_share"] * players,
+                "times_parity": found["win_share"] * players,
                 "ms_per_decision": {bot: took[spec], against: took[other]},
             },
         )
@@ -138,11 +124,10 @@ def table(rows: list[dict[str, Any]]) -> str:
         "|---|---|---|---|---|---|---|---|",
     ]
     for row in sorted(rows, key=lambda r: (r["players"], r["ms"], r["bot"] == "mc", r["against"])):
-        low, high = row["ci95"]
         took = " / ".join(f"{ms:.2f}" for ms in row["ms_per_decision"].values())
         lines.append(
             f"| {row['players']} | {row['ms']:g} ms | `{row['bot']}` | `{row['against']}`"
-            f" | {row['win_share']:.3f} ({low:.3f} to {high:.3f}) | {row['times_parity']:.2f}"
+            f" | {interval(row['win_share'], row['ci95'])} | {row['times_parity']:.2f}"
             f" | {took} | {row['games']:,} |"
         )
     return "\n".join(lines)
@@ -150,52 +135,25 @@ def table(rows: list[dict[str, Any]]) -> str:
 
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Win share in proportion to parity over time, a panel for each table size."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
     sizes = sorted({row["players"] for row in rows})
-    figure, panels = plt.subplots(
-        1,
-        len(sizes),
-        figsize=(1.5 + 4 * len(sizes), 4),
-        layout="constrained",
-        sharey=True,
-        squeeze=False,
-    )
+    figure, panels = plot.panels(len(sizes), sharey=True)
     pairs = [("search", "mc"), ("search", "policy"), ("mc", "policy")]
-    for players, axes in zip(sizes, panels[0], strict=True):
-        for index, (bot, against) in enumerate(pairs):
-            here = [
-                row
-                for row in sorted(rows, key=lambda r: r["ms"])
-                if (row["players"], row["bot"], row["against"]) == (players, bot, against)
-            ]
-            if not here:
-                continue
-            shares = [row["win_share"] * players for row in here]
-            low = [s - row["ci95"][0] * players for s, row in zip(shares, here, strict=True)]
-            high = [row["ci95"][1] * players - s for s, row in zip(shares, here, strict=True)]
-            axes.errorbar(
-                [row["ms"] * (0.97 + 0.03 * index) for row in here],  # bars beside each other
-                shares,
-                yerr=[low, high],
-                label=f"{bot} among {against}",
-                color=f"C{index}",
-                marker="o",
-                capsize=3,
-            )
-        axes.axhline(1, color="grey", ls=":", lw=1)
-        axes.set_xscale("log")
-        axes.set_xlabel("ms for a decision")
-        axes.set_title(f"{players} players")
-        axes.grid(alpha=0.3)
-    panels[0][0].set_ylabel("win share, in proportion to parity")
-    panels[0][0].legend()
+    rows = sorted(rows, key=lambda row: row["ms"])
+    for players, axes in zip(sizes, panels, strict=True):
+        lines = []
+        for index, pair in enumerate(pairs):
+            here = [r for r in rows if r["players"] == players and (r["bot"], r["against"]) == pair]
+            shift = 0.97 + 0.03 * index  # intervals beside each other
+            xs = [row["ms"] * shift for row in here]
+            ys = [row["win_share"] * players for row in here]
+            bounds = [[bound * players for bound in row["ci95"]] for row in here]
+            lines.append(plot.Line(" among ".join(pair), xs, ys, bounds))
+        plot.draw_lines(axes, lines)
+        axes.axhline(1, **plot.REFERENCE)
+        axes.set(xscale="log", xlabel="ms for a decision", title=f"{players} players")
+    panels[0].set_ylabel("win share, in proportion to parity")
     path.parent.mkdir(parents=True, exist_ok=True)
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
+    plot.save(figure, path)
 
 
 def write(options: Options, folder: Path) -> str:
@@ -216,7 +174,7 @@ def write(options: Options, folder: Path) -> str:
 @program("equal_time.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    options.check()
+    check(options)
     if options.write is not None:
         print(write(options, options.write))
         return 0

@@ -15,13 +15,12 @@ import math
 import shlex
 import sys
 import time
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/imitate.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import torch
@@ -29,30 +28,23 @@ import tyro
 from numpy.typing import NDArray
 from tqdm import tqdm
 
-from oxx_env.game.engine import PENDING, masks, pending, step
-from oxx_env.game.rules import ACTIONS, MAX_PLAYERS, NUMBERS
+from oxx_env.game.engine import step
+from oxx_env.game.rules import ACTIONS, NUMBERS
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_rollout_net
-from oxx_env.policy.features import INPUT, encode_inputs
-from oxx_env.policy.forward import score
 from oxx_env.policy.network import RolloutNet
-from training.config import ABOVE_0, PRESETS, Diverged, check_finite, check_ranges, check_types
-from training.evaluate import commit
+from training.config import PRESETS, Count, Positive, Seed
+from training.decisions import inputs_of, logits_of, probabilities, some, waiting
+from training.learning import Diverged, check_finite, gradient_step
+from training.report import facts
 from training.selfplay import deal_over
 
+SPACE = PRESETS["full"]  # the games that are played
 GAMES = 2048  # side by side
-KEPT = 0.35  # of the decisions: neighbours tell nearly the same
+KEPT = 0.35  # of the decisions: those of one game are nearly the same
 PART = 100_000  # decisions encoded at a time, on fresh decks
 APART = 25  # steps in which only half of the decisions are carried out, so that games drift apart
-
-RANGES: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**32 - 1),
-    "decisions": (1, math.inf),
-    "unseen": (1, NUMBERS),
-    "epochs": (1, math.inf),
-    "minibatch": (1, math.inf),
-    "learning_rate": (ABOVE_0, math.inf),
-}
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -63,23 +55,18 @@ class Config:
     """Checkpoint folder or shipped name of the policy to imitate."""
     run_dir: Path = Path("runs/swift")
     """Folder for the checkpoint."""
-    seed: int = 1
+    seed: Seed = 1
     """Of everything random."""
-    decisions: int = 1_000_000
+    decisions: Count = 1_000_000
     """Decisions to learn from."""
-    unseen: int = 12
+    unseen: Annotated[int, Range(1, NUMBERS)] = 12
     """Unseen cards its foresight looks at."""
-    epochs: int = 6
+    epochs: Count = 6
     """Passes over the decisions."""
-    minibatch: int = 512
+    minibatch: Count = 512
     """Samples of one gradient step."""
-    learning_rate: float = 4e-3
+    learning_rate: Positive = 4e-3
     """Of Adam at its highest; rises at first, then falls, following a cosine."""
-
-    def check(self) -> None:
-        """Raise ValueError for what cannot be learned from: what it is, what would be right."""
-        check_types(self)
-        check_ranges(self, RANGES)
 
 
 def played(
@@ -87,33 +74,23 @@ def played(
 ) -> tuple[NDArray[np.float16], NDArray[np.float32]]:
     """About `n` decisions of games by a policy: inputs [N, INPUT] with few unseen cards looked at,
     and the policy's probabilities [N, ACTIONS]."""
-    space = PRESETS["full"]
-    games, decks = deal_over(space, GAMES, rng)
-    who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
-    legal = np.zeros((len(who), ACTIONS), np.int8)
+    games, decks = deal_over(SPACE, GAMES, rng)
     kept: list[tuple[NDArray[np.float16], NDArray[np.float32]]] = []
     steps = 0
     while sum(len(shares) for _, shares in kept) < n:
-        count = int(pending(games, who))
-        masks(games, decks, who, count, legal)
-        seen = np.empty((count, INPUT), np.float32)
-        encode_inputs(games, decks, who, count, seen)
-        logits, _ = score(weights, seen)
-        logits = np.where(legal[:count] > 0, logits, -np.inf)
-        shares = np.exp(logits - logits.max(axis=1, keepdims=True))
-        shares /= shares.sum(axis=1, keepdims=True)
+        who = waiting(games)
+        count = len(who)
+        shares = probabilities(logits_of(weights, games, decks, who))
         keep = rng.random(count) < KEPT
-        some = np.ascontiguousarray(who[:count][keep])
-        inputs = np.empty((len(some), INPUT), np.float32)
-        encode_inputs(games, decks, some, len(some), inputs, unseen)
+        inputs = inputs_of(games, decks, some(who, keep), unseen)
         kept.append((inputs.astype(np.float16), shares[keep]))
         actions = (rng.random((count, 1)) < shares.cumsum(axis=1)).argmax(axis=1)
         go = rng.random(count) < (0.5 if steps < APART else 1)
-        some = np.ascontiguousarray(who[:count][go])
-        step(games, decks, some, len(some), np.ascontiguousarray(actions[go]), True)
+        moving = some(who, go)
+        step(games, decks, moving, len(moving), np.ascontiguousarray(actions[go]), True)
         steps += 1
-    inputs, probabilities = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
-    return inputs, probabilities
+    inputs, shares = (np.concatenate(arrays) for arrays in zip(*kept, strict=True))
+    return inputs, shares
 
 
 def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[RolloutNet, float]:
@@ -143,11 +120,8 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[RolloutNet, f
                 logits = net(inputs[part].float()).masked_fill(target == 0, -1e9)
                 logits = torch.log_softmax(logits, 1)
                 kl = torch.nn.functional.kl_div(logits, target, reduction="batchmean")
-                check_finite("the loss is", learned, kl.detach())
                 learned += len(part)
-                optimizer.zero_grad()
-                kl.backward()
-                optimizer.step()
+                gradient_step(kl, optimizer, math.inf, learned)
                 schedule.step()
                 total, batches = total + float(kl.detach()), batches + 1
     check_finite("the weights are", learned, net.weights())
@@ -159,27 +133,27 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[RolloutNet, f
     return net, total / batches
 
 
-def card(facts: dict[str, Any]) -> str:
+def card(about: dict[str, Any]) -> str:
     """The checkpoint's README."""
     return f"""# Network for play-outs
 
-With it `search` plays hands to their end (`search:PATH:N:player=FOLDER`). It scores each choice by
+`search` plays hands to their end with it (`search:PATH:N:player=FOLDER`). It scores each choice by
 itself, see `oxx_env/policy/rollout_net.py`, and is no policy for the arena.
 
-- learned {facts["by"]}: {facts["decisions"]:,} decisions in {facts["seconds"]:.0f} s,
-  {facts["imitation"]["kl"]:.4f} nats from it in the last pass
-- looks at {facts["unseen_looked_at"]} unseen cards at most
-- tables: {", ".join(map(str, facts["players"]))} players; rule sets: {", ".join(facts["rules"])};
-  decks: {", ".join(facts["decks"])}
-- made by `{facts["command"]}`
-- sources: commit {facts["commit"] or "unknown"}
+- learned {about["by"]}: {about["decisions"]:,} decisions in {about["seconds"]:.0f} s,
+  {about["imitation"]["kl"]:.4f} nats from it in the last pass
+- looks at {about["unseen_looked_at"]} unseen cards at most
+- tables: {", ".join(map(str, about["players"]))} players; rule sets: {", ".join(about["rules"])};
+  decks: {", ".join(about["decks"])}
+- made by `{about["command"]}`
+- sources: commit {about["commit"] or "unknown"}
 """
 
 
 @program("imitate.py", "stopped; nothing was written")
 def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
-    config.check()
+    check(config)
     start = time.monotonic()
     weights, _ = load_checkpoint(config.policy)
     try:
@@ -188,22 +162,13 @@ def main(argv: list[str]) -> int:
         raise ValueError(
             f"{error}\nTry a smaller --learning-rate (it was {config.learning_rate:g})"
         ) from error
-    facts: dict[str, Any] = {
-        "by": f"by imitating the policy with SHA-256 {checksum(config.policy)}",
-        "seed": config.seed,
-        "decisions": config.decisions,
-        "seconds": round(time.monotonic() - start, 1),
-        "players": list(PRESETS["full"].players),
-        "rules": list(PRESETS["full"].rules),
-        "decks": list(PRESETS["full"].decks),
-        "unseen_looked_at": config.unseen,
-        "command": shlex.join(["python", "training/imitate.py", *argv]),
-        "commit": commit(),
-        "imitation": {"kl": kl},
-        "training": {**asdict(config), "run_dir": str(config.run_dir)},
-    }
+    command = shlex.join(["python", "training/imitate.py", *argv])
+    by = f"by imitating the policy with SHA-256 {checksum(config.policy)}"
+    more = {"by": by, "unseen_looked_at": config.unseen, "imitation": {"kl": kl}}
+    seconds = time.monotonic() - start
+    about = facts(config, SPACE, config.decisions, seconds, command, **more)
     folder = config.run_dir / "checkpoint"
-    save_rollout_net(folder, net.weights(), facts, card(facts))
+    save_rollout_net(folder, net.weights(), about, card(about))
     print(json.dumps({"checkpoint": str(folder), "kl": kl}))
     return 0
 

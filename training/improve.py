@@ -1,4 +1,4 @@
-"""Improve a policy by search: learn from what every action of a decision is worth.
+"""Improve a policy by search: learn from the value of every action of a decision.
 
     python training/improve.py --init champion --run-dir runs/improve --workers 2
 
@@ -10,16 +10,16 @@ An iteration makes data, learns, and measures:
 2. Its network maximises the expected value of its action less tau times its divergence from the
    policy that it started from. This is linear in the values, so that their noise averages out
    without bias, and common deals cancel most of it.
-3. What the choices on decisions held out gain, and games against the last iterate and a rival. The
-   next iteration goes on from the new weights unless they are certainly weaker than the last.
+3. The gain of its choices on decisions held out, and games against the last iterate and a rival.
+   The next iteration goes on from the new weights unless they are certainly weaker than the last.
 
 The same command goes on with a stopped run. Ctrl-C stops it at once, a kill loses the parts of the
-data being made and some seconds of learning; the weights are those of a run never stopped, for any
+data being made and some seconds of learning; the weights are those of an uninterrupted run, for any
 number of workers. A run folder holds
 
     config.json        the options
     data/              decisions in parts: held-0000.npz, 01-0000.npz ... of iteration 1
-    learner.npz        where learning stands
+    learner.npz        the state of learning
     iterations/01 ...  the weights after each iteration, as checkpoints
     figures.json, curve.png   what they gained
     checkpoint/        the best: those that the next iteration would go on from
@@ -27,24 +27,20 @@ number of workers. A run folder holds
 
 from __future__ import annotations
 
-import io
 import json
 import math
 import shlex
-import signal
 import sys
 import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
-from dataclasses import asdict, dataclass, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
+from typing import Annotated, Any, Literal, NamedTuple
 
-if __name__ == "__main__":  # `python training/improve.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import torch
@@ -56,8 +52,9 @@ from tqdm import tqdm
 from oxx_env.arena.ratings import share_interval
 from oxx_env.bots.search import PolicySearch
 from oxx_env.game.engine import stack_decks
-from oxx_env.game.rules import CARD_PHASE, MAX_PLAYERS, MIN_PLAYERS
+from oxx_env.game.rules import CARD_PHASE
 from oxx_env.lib.files import read_arrays, read_json, remove_unfinished
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import (
     PLAY_OUT,
@@ -71,21 +68,32 @@ from oxx_env.policy.checkpoint import (
 )
 from oxx_env.policy.forward import hidden_of, score
 from oxx_env.policy.network import OxxNetwork
+from oxx_env.show import plot
 from training.config import (
-    ABOVE_0,
     PRESETS,
-    Diverged,
-    check_finite,
-    check_ranges,
-    check_types,
+    Count,
+    NotNegative,
+    Positive,
+    Seed,
+    TableSizes,
     check_width,
+    differences,
 )
 from training.config import Config as Space
-from training.decisions import Decisions, Stopped, read_part, self_play, write_part
-from training.evaluate import commit, model_card
+from training.decisions import Decisions, probabilities, read_part, self_play, write_part
+from training.learning import (
+    Diverged,
+    Stopped,
+    check_like,
+    gradient_step,
+    load_moments,
+    moments,
+    on_signal,
+    write_arrays,
+)
 from training.regret import half_width
-from training.selfplay import duel
-from training.train import check_like, load_moments, moments
+from training.report import facts, model_card, plain
+from training.selfplay import Opponent, duel
 
 CONFIG, FIGURES, STATE = "config.json", "figures.json", "learner.npz"
 SAVE_EVERY = 20  # parts learned from between two saved states
@@ -103,52 +111,30 @@ SPACE = (
 # What may differ when a run is gone on with: it changes no figure, or only adds iterations.
 FREE = ("run_dir", "workers", "iterations")
 
-RANGES: dict[str, tuple[float, float]] = {
-    "seed": (0, 2**32 - 1),
-    "iterations": (1, math.inf),
-    "decisions": (1, math.inf),
-    "part": (1, 1_000_000),
-    "deals": (1, 10_000),
-    "window": (1, math.inf),
-    "held_decisions": (1, 1_000_000),
-    "tau": (0, math.inf),
-    "passes": (1, math.inf),
-    "imitation_passes": (1, math.inf),
-    "minibatch": (1, math.inf),
-    "learning_rate": (ABOVE_0, math.inf),
-    "imitation_learning_rate": (ABOVE_0, math.inf),
-    "max_grad_norm": (ABOVE_0, math.inf),
-    "reward_scale": (ABOVE_0, math.inf),
-    "value_coef": (0, math.inf),
-    "gate_players": (MIN_PLAYERS, MAX_PLAYERS),
-    "gate_games": (1, math.inf),
-    "workers": (1, 1024),
-}
-
 
 @dataclass(frozen=True, kw_only=True)
 class Config:
-    """Improve a policy by what search finds each of its actions worth."""
+    """Improve a policy by the values that search finds for each of its actions."""
 
     run_dir: Path = Path("runs/improve")
     """Folder of the run; the same command goes on with it."""
-    seed: int = 1
+    seed: Seed = 1
     """Of everything random."""
     init: str = "champion"
     """Checkpoint to start from (folder or shipped name)."""
     rival: str = "champion"
     """Checkpoint that each iteration is measured against, beside the last iterate."""
-    iterations: int = 4
+    iterations: Count = 4
     """Iterations in all; more may be asked for later."""
-    decisions: int = 250_000
+    decisions: Count = 250_000
     """Decisions valued in each iteration."""
-    part: int = 10_000
+    part: Annotated[int, Range(1, 1_000_000)] = 10_000
     """Decisions in one file."""
-    deals: int = 6
+    deals: Annotated[int, Range(1, 10_000)] = 6
     """Deals on which all actions of a decision are tried."""
     player: str | None = None
     """Network that plays out (folder or shipped name) [the one that init names]."""
-    window: int = 1
+    window: Count = 1
     """Iterations whose data is learned from; learning starts from the weights before the first."""
     prior: Literal["start", "init"] = "start"
     """Stay near the policy that learning starts from, or always near --init."""
@@ -168,42 +154,39 @@ class Config:
     games_per_match: tuple[int, ...] = FULL.games_per_match
     """Games in a match, equally often."""
 
-    held_decisions: int = 20_000
+    held_decisions: Annotated[int, Range(1, 1_000_000)] = 20_000
     """Decisions that are not learned from, to judge by."""
     hidden: int | None = None
     """Width of the network [as init]; one of another width imitates it first."""
-    imitation_passes: int = 3
+    imitation_passes: Count = 3
     """Passes over the data of such an imitation."""
-    imitation_learning_rate: float = 2e-3
+    imitation_learning_rate: Positive = 2e-3
     """Of Adam at its start; falls to a twentieth, following a cosine."""
-    tau: float = 0.3
+    tau: NotNegative = 0.3
     """Points that a divergence of one nat from the prior costs."""
-    passes: int = 3
+    passes: Count = 3
     """Passes over the data."""
-    minibatch: int = 1024
+    minibatch: Count = 1024
     """Samples of one gradient step."""
-    learning_rate: float = 1e-3
+    learning_rate: Positive = 1e-3
     """Of Adam at the start of each iteration; falls to a twentieth, following a cosine."""
-    max_grad_norm: float = 1.0
+    max_grad_norm: Positive = 1.0
     """Gradients are scaled down to this norm."""
-    reward_scale: float = 0.1
+    reward_scale: Positive = 0.1
     """Value of one relative point, as in self-play."""
-    value_coef: float = 0.5
+    value_coef: NotNegative = 0.5
     """Weight of the value loss."""
 
-    gate_players: tuple[int, ...] = (2, 4, 10)
+    gate_players: TableSizes = (2, 4, 10)
     """Table sizes at which each iteration is measured in games."""
-    gate_games: int = 2000
+    gate_games: Count = 2000
     """Games against each opponent at each of them, `base`, deck `balanced`."""
-    workers: int = 2
+    workers: Annotated[int, Range(1, 1024)] = 2
     """Threads; changes no figure."""
 
     def check(self) -> None:
         """Raise ValueError for what cannot be learned from: what it is, what would be right."""
-        check_types(self)
-        check_ranges(self, RANGES)
-        if not self.gate_players:
-            raise ValueError("gate_players: at least one is needed")
+        check(self)
         self.space.check()
         if self.hidden is not None:
             check_width(self.hidden)
@@ -225,7 +208,7 @@ class Config:
 
 
 class Loss(NamedTuple):
-    """Scalars; `gain` is what the policy's actions are worth more than the prior's, in points."""
+    """Scalars; `gain`: the value of the policy's actions less that of the prior's, in points."""
 
     total: Tensor
     gain: Tensor
@@ -238,7 +221,7 @@ def improvement_loss(
     """-(E_policy[values] - E_prior[values]) + tau KL(policy || prior), means over the decisions.
 
     logits, prior  [N, A] of the policy and of the prior; those of illegal actions mean nothing
-    values         [N, A] points; whatever they are where illegal
+    values         [N, A] points; those of illegal actions mean nothing
     legal          bool [N, A]
     """
     log, prior_log = normalised(logits, legal), normalised(prior, legal)
@@ -264,7 +247,7 @@ def normalised(logits: Tensor, legal: Tensor) -> Tensor:
 
 
 class Prepared(NamedTuple):
-    """A part as the learner wants it: inputs [N, INPUT]; values, legal, logits of the prior
+    """A part made ready for the learner: inputs [N, INPUT]; values, legal, logits of the prior
     [N, ACTIONS]; the value head's target [N], scaled."""
 
     inputs: Tensor
@@ -275,14 +258,11 @@ class Prepared(NamedTuple):
 
 
 def prepare(data: Decisions, prior: NDArray[np.float32], reward_scale: float) -> Prepared:
-    """Encode a part. The value head learns what the prior's actions make by the end of the hand,
-    from now on."""
-    inputs = data.inputs()
+    """Encode a part. The value head learns the points of the prior's actions from now to the end of
+    the hand."""
+    inputs, legal = data.inputs(), data.legal
     logits, _ = score(prior, inputs)
-    legal = np.isfinite(data.values)
-    shares = np.where(legal, logits, -np.inf)
-    shares = np.exp(shares - shares.max(axis=1, keepdims=True))
-    shares /= shares.sum(axis=1, keepdims=True)
+    shares = probabilities(np.where(legal, logits, -np.inf))
     values = np.where(legal, data.values, 0)
     target = ((shares * values).sum(axis=1) - data.relative()) * np.float32(reward_scale)
     arrays = (inputs, values, legal, logits, target.astype(np.float32))
@@ -299,7 +279,7 @@ class Phase:
 
 
 class Learner:
-    """Learns from the parts of one iteration; what it does is a function of the weights it starts
+    """Learns from the parts of one iteration; its result is a function of the weights it starts
     from, the parts and the seed.
 
     load    number of a part -> its decisions
@@ -398,12 +378,9 @@ class Learner:
             if phase.name == "imitate":
                 policy = imitation_loss(logits, prior, legal)
             error = torch.nn.functional.mse_loss(value, target)
-            self.optimizer.zero_grad()
-            (policy + config.value_coef * error).backward()
-            norm = torch.nn.utils.clip_grad_norm_(self.net.parameters(), config.max_grad_norm)
             learned = self.position * config.part + index * size
-            check_finite("loss or gradient are", learned, policy.detach(), error.detach(), norm)
-            self.optimizer.step()
+            loss = policy + config.value_coef * error
+            gradient_step(loss, self.optimizer, config.max_grad_norm, learned)
             terms = found.gain, found.kl, error
             self.sums += [*(float(term.detach()) for term in terms), 1]
         self.done += 1
@@ -417,7 +394,7 @@ class Learner:
         return {"learned_gain": gain, "kl": kl, "value_error": error}
 
     def state(self) -> dict[str, NDArray[Any]]:
-        """All that going on depends on, besides the parts."""
+        """All that the rest of the learning depends on, besides the parts."""
         arrays = {
             "weights": self.net.weights(),
             "at": np.array([self.iteration, self.phase, self.done]),
@@ -453,15 +430,15 @@ class Learner:
 def recovered(
     weights: NDArray[np.float32], before: NDArray[np.float32], held: Iterable[Decisions]
 ) -> dict[str, list[float]]:
-    """What the best actions by `weights` are worth more than those by `before` on decisions held
+    """The value of the best actions by `weights` less that of those by `before` on decisions held
     out, in points a decision: mean and half of the 95 % interval; in all, by phase, by table size.
     """
     gains, cards, players, origins = [], [], [], []
     for number, data in enumerate(held):
-        inputs = data.inputs()
-        legal, rows = np.isfinite(data.values), np.arange(len(inputs))
+        inputs, rows = data.inputs(), np.arange(len(data.seats))
         new, old = (
-            np.where(legal, score(w, inputs)[0], -np.inf).argmax(axis=1) for w in (weights, before)
+            np.where(data.legal, score(w, inputs)[0], -np.inf).argmax(axis=1)
+            for w in (weights, before)
         )
         gains.append((data.values[rows, new] - data.values[rows, old]).astype(np.float64))
         cards.append(data.games["phase"] == CARD_PHASE)
@@ -492,7 +469,7 @@ def jobs_of_gate(config: Config, opponents: Iterable[str]) -> list[tuple[str, in
 
 
 class Run:
-    """A run folder: its options, what its iterations found, and how it goes on.
+    """A run folder: its options, the figures of its iterations, and the next ones.
 
     Raises ValueError for a folder begun with other options or weights, OSError.
     """
@@ -507,8 +484,8 @@ class Run:
         self.searches = [self._search() for _ in range(config.workers)]
         self.play_out = load_player(config)[1]["sha256"]
         self.sha256 = {name: checksum(getattr(config, name)) for name in ("init", "rival")}
-        told = {k: v for k, v in asdict(config).items() if k not in FREE}
-        self.told = json.loads(json.dumps({**told, "sha256": self.sha256}))
+        kept = {name: value for name, value in plain(config).items() if name not in FREE}
+        self.options = kept | {"sha256": self.sha256}
         if (self.folder / CONFIG).exists():
             self._read()
             remove_unfinished(self.folder)
@@ -516,7 +493,7 @@ class Run:
         if self.folder.exists() and any(self.folder.iterdir()):
             raise ValueError(f"{self.folder} is not empty, and no run: name another --run-dir")
         self.folder.mkdir(parents=True, exist_ok=True)
-        self._write(CONFIG, self.told)
+        self._write(CONFIG, self.options)
 
     def _search(self) -> PolicySearch:
         player = self.config.player
@@ -528,11 +505,7 @@ class Run:
 
     def _read(self) -> None:
         then = self._read_json(CONFIG, dict)
-        changed = [
-            f"{name} {then.get(name)}, not {value}"
-            for name, value in self.told.items()
-            if then.get(name) != value
-        ]
+        changed = [f"{n} {values}" for n, values in differences(then, self.options).items()]
         if changed:
             raise ValueError(
                 f"{self.folder} was begun with {'; '.join(changed)}: go on by the same command, or"
@@ -585,7 +558,7 @@ class Run:
         return -(-self.config.decisions // self.config.part)
 
     def key(self, iteration: int, number: int, size: int) -> dict[str, Any]:
-        """What a part is a function of; iteration 0 is the held-out set."""
+        """All that a part depends on; iteration 0 is the held-out set."""
         kept = self.kept(iteration - 1)
         return {
             "policy": checksum(self.place(kept)) if kept else self.sha256["init"],
@@ -634,16 +607,16 @@ class Run:
             bar.update()
 
         with bar:
-            self._spread(make, missing)
+            self._in_threads(make, missing)
 
-    def _spread(self, work: Callable[[Any], Any], jobs: list[Any]) -> list[Any]:
-        """Do all jobs on `workers` threads; results in order. Raises Stopped, and what the work
-        raises."""
+    def _in_threads(self, function: Callable[[Any], Any], jobs: list[Any]) -> list[Any]:
+        """Call a function with each job on `workers` threads; results in order. Raises Stopped, and
+        the function's errors."""
 
         def one(job: Any) -> Any:
             if self.stop.is_set():
                 raise Stopped
-            return work(job)
+            return function(job)
 
         pool = ThreadPoolExecutor(self.config.workers)
         try:
@@ -672,7 +645,7 @@ class Run:
                 state = read_arrays(path)
                 if int(state["at"][0]) == iteration:
                     learner.load_state(state)
-            except Exception as error:  # readers of spoiled files raise whatever they stumble over
+            except Exception as error:  # readers of spoiled files raise errors of many types
                 what = f"{type(error).__name__}: {error}"[:500]
                 raise ValueError(f"{path} is no state of this run: {what}; remove it") from error
         label = f"iteration {iteration}: learning"
@@ -682,9 +655,7 @@ class Run:
                 bar.update()
                 at_end = learner.position == learner.total
                 if learner.done % SAVE_EVERY == 0 or at_end or self.stop.is_set():
-                    data = io.BytesIO()
-                    np.savez(data, **learner.state())  # type: ignore[arg-type]
-                    write_atomically(path, data.getvalue())
+                    write_arrays(path, learner.state())
                 if self.stop.is_set():
                     raise Stopped
 
@@ -706,16 +677,14 @@ class Run:
 
             def play(job: tuple[str, int, int, int]) -> NDArray[np.float32]:
                 name, players, chunk, games = job
-                frozen, width = opponents[name], hidden_of(len(weights))
                 seed = [config.seed, 10, iteration, players, chunk]
                 deals = int(np.random.default_rng(seed).integers(2**32))
-                found = duel(
-                    weights, width, decks, players, "base", games, deals, frozen=frozen, stream=2
-                )
+                opponent = Opponent(weights=opponents[name])
+                found = duel(weights, opponent, decks, players, "base", games, (deals, 2))
                 bar.update()
                 return found.shares
 
-            shares = self._spread(play, jobs)
+            shares = self._in_threads(play, jobs)
         table: dict[str, Any] = {}
         for name in opponents:
             for players in config.gate_players:
@@ -757,45 +726,26 @@ class Run:
     def _save(self, row: dict[str, Any], weights: NDArray[np.float32]) -> None:
         """Keep an iteration: its checkpoint, its row, and the best so far."""
         config, iteration = self.config, row["iteration"]
-        by = (
-            "by what search finds every action worth"
-            f" ({config.deals} deals a decision, tau {config.tau:g})"
-        )
-        facts = {
-            "preset": "improve",
-            "by": by,
-            "seed": config.seed,
-            "decisions": row["decisions"],
-            "seconds": row["seconds"],  # of one thread
-            "init": self.sha256["init"],
-            "players": list(config.players),
-            "rules": list(config.rules),
-            "decks": list(config.decks),
-            "reward_scale": config.reward_scale,
-            "command": self.command,
-            "commit": commit(),
-            "figures": row,
-            "training": {
-                **asdict(config),
-                "run_dir": str(config.run_dir),
-                "hidden": hidden_of(len(weights)),
-            },
-        }
-        self._keep(self.place(iteration), weights, facts)
+        by = f"by the values of all actions ({config.deals} deals a decision, tau {config.tau:g})"
+        more = {"preset": "improve", "by": by, "init": self.sha256["init"], "figures": row}
+        more["reward_scale"] = config.reward_scale
+        options = replace(config, hidden=hidden_of(len(weights)))
+        decisions, seconds = row["decisions"], row["seconds"]  # of one thread
+        about = facts(options, config, decisions, seconds, self.command, **more)
+        self._keep(self.place(iteration), weights, about)
         row["sha256"] = checksum(self.place(iteration))
         self.rows.append(row)
         self._write(FIGURES, self.rows)
         self.finish()
 
-    def _keep(self, folder: Path, weights: NDArray[np.float32], facts: dict[str, Any]) -> None:
+    def _keep(self, folder: Path, weights: NDArray[np.float32], about: dict[str, Any]) -> None:
         """Write a checkpoint that names its play-out network, or holds it."""
         name, player = PLAY_OUT, load_player(self.config)
         if self.play_out != checksum(PLAY_OUT):
             name = "play-out"
             save_rollout_net(folder / name, *player, "# Network for play-outs\n")
-        facts = {**facts, "play_out": {"checkpoint": name, "sha256": self.play_out}}
-        card = model_card(facts, None)
-        save_checkpoint(folder, weights, hidden_of(len(weights)), facts, card)
+        about = {**about, "play_out": {"checkpoint": name, "sha256": self.play_out}}
+        save_checkpoint(folder, weights, hidden_of(len(weights)), about, model_card(about, None))
 
     def finish(self) -> None:
         """The best weights, and the curves."""
@@ -838,50 +788,30 @@ def summary(row: dict[str, Any]) -> str:
 def draw(rows: list[dict[str, Any]], path: Path) -> None:
     """Curves over decisions: points recovered on the decisions held out; win share against the
     rival as a multiple of parity."""
-    import matplotlib
-
-    matplotlib.use("Agg")
-    from matplotlib import pyplot as plt
-
-    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
+    figure, (left, right) = plot.panels(2)
     xs = [row["decisions"] for row in rows]
+    lines = []
     for name in ("all", "cards", "rows"):
         points = [row["recovered"].get(name, [math.nan, 0]) for row in rows]
-        ys, errors = zip(*points, strict=True)
-        left.errorbar(xs, ys, yerr=errors, marker=".", capsize=2, label=name)
+        bounds = [(mean - half, mean + half) for mean, half in points]
+        lines.append(plot.Line(name, xs, [mean for mean, _ in points], bounds))
+    plot.draw_lines(left, lines)
     left.set_title("held-out regret recovered, points a decision")
-    sizes = [key.split("_")[1] for key in rows[0]["games"] if key.startswith("last_")]
-    for size in sizes:
-        players = int(size.removesuffix("p"))
-        entries = [
-            row["games"].get(f"rival_{size}") or row["games"][f"last_{size}"] for row in rows
-        ]
-        ys = tuple(entry["win_share"] * players for entry in entries)
-        errors = tuple((e["ci95"][1] - e["ci95"][0]) / 2 * players for e in entries)
-        right.errorbar(xs, ys, yerr=errors, marker=".", capsize=2, label=f"{players} players")
-    right.axhline(1, color="gray", ls=":", lw=1)
+    lines = []
+    for key in rows[0]["games"]:
+        if key.startswith("last_"):
+            size = key.removeprefix("last_")
+            players = int(size.removesuffix("p"))
+            games = [row["games"].get(f"rival_{size}") or row["games"][key] for row in rows]
+            ys = [game["win_share"] * players for game in games]
+            bounds = [(game["ci95"][0] * players, game["ci95"][1] * players) for game in games]
+            lines.append(plot.Line(f"{players} players", xs, ys, bounds))
+    plot.draw_lines(right, lines)
+    right.axhline(1, **plot.REFERENCE)
     right.set_title("win share against the rival, times parity")
     for axes in (left, right):
         axes.set_xlabel("decisions valued")
-        axes.grid(alpha=0.3)
-        axes.legend()
-    figure.savefig(path, dpi=120)
-    plt.close(figure)
-
-
-@contextmanager
-def signals_set(stop: threading.Event) -> Iterator[None]:
-    """Ctrl-C and SIGTERM ask for the end."""
-
-    def note(signum: int, frame: Any) -> None:
-        stop.set()
-
-    before = {s: signal.signal(s, note) for s in (signal.SIGINT, signal.SIGTERM)}
-    try:
-        yield
-    finally:
-        for number, handler in before.items():
-            signal.signal(number, handler)
+    plot.save(figure, path)
 
 
 @program("improve.py", "stopped; the same command goes on")
@@ -889,7 +819,7 @@ def main(argv: list[str]) -> int:
     config = tyro.cli(Config, args=argv, description=__doc__)
     run = Run(config, shlex.join(["python", "training/improve.py", *argv]))
     try:
-        with signals_set(run.stop):
+        with on_signal(run.stop.set):
             run.go()
     except Diverged as error:
         raise ValueError(

@@ -1,11 +1,11 @@
 """The opponents of self-play: past snapshots of the learner, and bots.
 
-Some matches are played by the learner alone, in all seats; in the others it shares the table with
-one kind of opponent. How often each kind sits down is a share of the matches in the configuration;
-the share of the snapshots is divided among them by how well they do against the learner. What was
-played against whom is counted, and written to a manifest beside the snapshots.
+In some matches the learner has all seats; in the others it shares the table with one kind of
+opponent. The configuration gives each kind a share of the matches; the share of the snapshots is
+divided among them by how well they do against the learner. The results against each opponent are
+counted, and written to a manifest beside the snapshots.
 
-A run against a frozen opponent knows one line-up alone: a seat of the learner, the rest frozen.
+A run against a frozen opponent has one line-up: a seat of the learner, the rest frozen.
 """
 
 from __future__ import annotations
@@ -23,16 +23,16 @@ from oxx_env.policy.checkpoint import write_atomically
 from oxx_env.policy.forward import weight_count
 from training.config import BOT_NAMES, Config
 
-# Who sits in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot,
-# or a network that does not change.
-LEARNER, GREEDY, RANDOM, CAREFUL, MONTE_CARLO, FROZEN = 0, -1, -2, -3, -4, -5
+# The agent in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot,
+# or a network that does not change. Saved states hold these numbers.
+LEARNER, GREEDY, CAREFUL, MONTE_CARLO, FROZEN = 0, -1, -3, -4, -5
 BOTS = dict(zip(BOT_NAMES, (GREEDY, CAREFUL, MONTE_CARLO), strict=True))
 
 # What is counted for each kind of line-up, results float64 [KINDS, TALLIES].
 MATCHES, SEATS, SHARE, EXPECTED, POINTS = range(5)
 TALLIES = 5
-MEMORY = 0.7  # weight of what was known of a snapshot's strength before the last batch
-LEAST = 0.25  # of a snapshot's mean chance to be chosen: none is never met again
+MEMORY = 0.7  # weight of a snapshot's results before the last batch
+LEAST = 0.25  # of the mean share: every snapshot is met now and then
 
 
 class Pool:
@@ -140,37 +140,34 @@ class Pool:
         for kind, name in enumerate(self.names):
             entry: dict[str, Any] = {"opponent": name}
             if 1 <= kind <= len(self.born):
-                born = int(self.born[kind - 1])
-                if born < 0:
+                if self.born[kind - 1] < 0:
                     continue
-                data = save_tensors({"weights": self.weights[kind - 1]})
-                path = folder / f"snapshot-{born:010d}.safetensors"
-                if not path.exists():
-                    write_atomically(path, data)
-                entry |= {
-                    "file": path.name,
-                    "decisions": born,
-                    "sha256": hashlib.sha256(data).hexdigest(),
-                }
-            total = self.totals[kind]
-            if kind and not total[SEATS] and not shares[kind]:
+                entry |= self._write_snapshot(folder, kind - 1)
+            if kind and not self.totals[kind, SEATS] and not shares[kind]:
                 continue  # takes no part
-            entry |= {
-                "share_of_matches": float(shares[kind]),
-                **_played(total),
-                "rating": ratings.get(name, 0.0),
-            }
+            entry["share_of_matches"] = float(shares[kind])
+            entry |= _played(self.totals[kind]) | {"rating": ratings.get(name, 0.0)}
             entries.append(entry)
         former = [
             {"decisions": int(born), **_played(total)} for born, *total in self.former.tolist()
         ]
-        told = {"hidden": self.config.hidden, "opponents": entries, "former": former}
-        text = json.dumps(told, indent=2) + "\n"
+        manifest = {"hidden": self.config.hidden, "opponents": entries, "former": former}
+        text = json.dumps(manifest, indent=2) + "\n"
         write_atomically(folder / "manifest.json", text.encode())
+
+    def _write_snapshot(self, folder: Path, index: int) -> dict[str, Any]:
+        """Write a snapshot if it is not there yet; its entry of the manifest."""
+        born = int(self.born[index])
+        data = save_tensors({"weights": self.weights[index]})
+        path = folder / f"snapshot-{born:010d}.safetensors"
+        if not path.exists():
+            write_atomically(path, data)
+        sha256 = hashlib.sha256(data).hexdigest()
+        return {"file": path.name, "decisions": born, "sha256": sha256}
 
 
 def _played(total: Any) -> dict[str, Any]:
-    """What a manifest says of the matches against an opponent, from its TALLIES."""
+    """The results against an opponent for the manifest, from its TALLIES."""
     seats = max(total[SEATS], 1)
     return {
         "matches": int(total[MATCHES]),

@@ -29,7 +29,7 @@ from oxx_env.game.rules import ACTIONS
 from oxx_env.lib.jit import kernel
 from oxx_env.policy.features import INPUT
 from oxx_env.policy.network import OxxNetwork
-from training.config import check_finite
+from training.learning import check_finite, gradient_step
 from training.pool import MATCHES, SEATS, relative_share
 from training.selfplay import TERMINAL, UNFINISHED, Batch, Collector
 
@@ -81,32 +81,52 @@ class Loss(NamedTuple):
     clip_fraction: Tensor
 
 
+class Weights(NamedTuple):
+    """How far a policy may move, and what each further term of the loss counts."""
+
+    clip_range: float
+    vf_coef: float
+    ent_coef: float
+    kl_coef: float = 0.0
+
+
+class Samples(NamedTuple):
+    """A minibatch: what was played, and what is to be learned from it; all [N].
+
+    log_prob    of the action under the policy that played it
+    advantages  scaled
+    returns     targets of the values
+    """
+
+    log_prob: Tensor
+    advantages: Tensor
+    returns: Tensor
+
+
 def ppo_loss(
     log_prob: Tensor,
-    old_log_prob: Tensor,
-    advantages: Tensor,
     values: Tensor,
-    returns: Tensor,
     entropy: Tensor,
-    clip_range: float,
-    vf_coef: float,
-    ent_coef: float,
+    samples: Samples,
+    weights: Weights,
     drift: Tensor | None = None,
-    kl_coef: float = 0.0,
 ) -> Loss:
-    """The clipped surrogate of Schulman et al. 2017, value and entropy terms; all inputs [N].
+    """The clipped surrogate of Schulman et al. 2017, value and entropy terms.
 
-    drift  KL(prior || policy) of a policy that is not to be forgotten; None: there is none
+    log_prob, values, entropy  [N] of the policy that learns
+    drift                      [N] KL(prior || policy) of a policy that is not to be forgotten;
+                               None: there is none
     """
-    ratio = torch.exp(log_prob - old_log_prob)
+    clip_range, vf_coef, ent_coef, kl_coef = weights
+    ratio = torch.exp(log_prob - samples.log_prob)
     clipped = torch.clamp(ratio, 1 - clip_range, 1 + clip_range)
-    policy = -torch.min(advantages * ratio, advantages * clipped).mean()
-    value = torch.nn.functional.mse_loss(values, returns)
+    policy = -torch.min(samples.advantages * ratio, samples.advantages * clipped).mean()
+    value = torch.nn.functional.mse_loss(values, samples.returns)
     mean_entropy = entropy.mean()
     mean_drift = torch.zeros(()) if drift is None else drift.mean()
     total = policy + vf_coef * value - ent_coef * mean_entropy + kl_coef * mean_drift
     with torch.no_grad():
-        log_ratio = log_prob - old_log_prob
+        log_ratio = log_prob - samples.log_prob
         approx_kl = ((ratio - 1) - log_ratio).mean()  # Schulman's low-variance estimate
         clip_fraction = (torch.abs(ratio - 1) > clip_range).float().mean()
     return Loss(total, policy, value, mean_entropy, mean_drift, approx_kl, clip_fraction)
@@ -212,7 +232,7 @@ class SelfPlayPPO(MaskablePPO):
         self._pool = ThreadPoolExecutor(1)
         self._ahead: Future[Batch] | None = None
         self.behaviour: NDArray[np.float32] | None = None  # weights the batch ahead is played with
-        # Told after each gradient step which share of the update's steps is done.
+        # Called after each gradient step with the share of the update's steps that is done.
         self.after_step: Callable[[float], None] = _ignore
         self.batches = 0  # learned from in this sitting
         super().__init__(policy, env, **kwargs)
@@ -262,7 +282,7 @@ class SelfPlayPPO(MaskablePPO):
         return True
 
     def _after_batch(self) -> None:
-        """Tell the pool what happened, log it, and take a snapshot when it is time."""
+        """Count and log the results of the batch, and take a snapshot when it is time."""
         pool, results = self.collector.pool, self.batch.results
         pool.count(results)
         for name, tally in zip(pool.names, results, strict=True):
@@ -285,44 +305,40 @@ class SelfPlayPPO(MaskablePPO):
         self.policy.set_training_mode(True)
         self._update_learning_rate(self.policy.optimizer)
         clip_range = self.clip_range(self._current_progress_remaining)  # type: ignore[operator]
+        weights = Weights(clip_range, self.vf_coef, self.ent_coef, self.kl_coef)
         batch = self.batch
         advantages = gae(batch.rewards, batch.values, batch.following, self.gamma, self.gae_lambda)
         returns = advantages + batch.values
         use = np.flatnonzero(batch.following != UNFINISHED)
-        scaled = advantages / (advantages[use].std() + 1e-8) - (
-            advantages[use].mean() / (advantages[use].std() + 1e-8)
+        spread = advantages[use].std() + 1e-8
+        scaled = advantages / spread - advantages[use].mean() / spread
+        arrays = (batch.observations, batch.masks, batch.actions.astype(np.int64))
+        inputs, masks, actions, *rest = (
+            torch.from_numpy(array) for array in (*arrays, batch.log_probs, scaled, returns)
         )
-        tensors = [
-            torch.from_numpy(array)
-            for array in (
-                batch.observations,
-                batch.actions.astype(np.int64),
-                batch.masks,
-                batch.log_probs,
-                scaled,
-                returns,
-            )
-        ]
         priors = torch.from_numpy(batch.priors) if len(batch.priors) else None
         generator = np.random.default_rng([self.seed or 0, self._n_updates])
         losses: list[list[float]] = []
         before = self.num_timesteps - len(batch.actions)
-        full, rest = divmod(len(use), self.batch_size)
-        steps = self.n_epochs * (full + (rest >= self.batch_size // 2))
+        full, left = divmod(len(use), self.batch_size)
+        steps = self.n_epochs * (full + (left >= self.batch_size // 2))
         for _ in range(self.n_epochs):
             order = torch.from_numpy(generator.permutation(use))
             for part in order.split(self.batch_size):
                 if len(part) < self.batch_size // 2:
                     continue
                 learned = before + min(len(losses) * self.batch_size, len(batch.actions))
+                played = inputs[part], masks[part], actions[part]
+                samples = Samples(*(tensor[part] for tensor in rest))
                 prior = None if priors is None else priors[part]
-                loss = self._gradient_step([t[part] for t in tensors], prior, clip_range, learned)
+                loss = self._loss(played, samples, weights, prior, learned)
+                optimizer = self.policy.optimizer
+                gradient_step(loss.total, optimizer, self.max_grad_norm, learned)
                 losses.append([float(term.detach()) for term in loss])
                 self.after_step(len(losses) / steps)
             self._n_updates += 1
-        self._check_network(tensors[0][:256])
-        means = np.mean(losses, axis=0)
-        for key, value in zip(Loss._fields, means, strict=True):
+        self._check_network(inputs[:256])
+        for key, value in zip(Loss._fields, np.mean(losses, axis=0), strict=True):
             self.logger.record(f"train/{key}", float(value))
         for key, figure in calibration(batch.values[use], returns[use]).items():
             self.logger.record(f"train/{key}", figure)
@@ -330,35 +346,27 @@ class SelfPlayPPO(MaskablePPO):
         self.logger.record("time/learned_samples_per_second", len(use) * self.n_epochs / seconds)
         self.logger.record("train/learning_rate", self.policy.optimizer.param_groups[0]["lr"])
 
-    def _gradient_step(
-        self, part: list[Tensor], prior: Tensor | None, clip_range: float, learned: int
+    def _loss(
+        self,
+        played: tuple[Tensor, Tensor, Tensor],
+        samples: Samples,
+        weights: Weights,
+        prior: Tensor | None,
+        learned: int,
     ) -> Loss:
-        """One step on a minibatch, whose loss is returned. Raises Diverged, after so many decisions
-        learned from, for numbers that are not finite."""
-        obs, actions, masks, old_log_prob, advantage, target = part
-        logits, values = self.network(obs)
+        """The loss on a minibatch. Raises Diverged, after so many decisions learned from, for
+        outputs of the network that are not finite.
+
+        played  inputs [N, INPUT], masks [N, ACTIONS], actions [N]
+        prior   [N, ACTIONS] probabilities under the policy not to be forgotten
+        """
+        inputs, masks, actions = played
+        logits, values = self.network(inputs)
         check_finite("the network's outputs are", learned, logits.detach(), values.detach())
         distribution = self.policy.distributed(logits, masks)
-        loss = ppo_loss(
-            distribution.log_prob(actions),
-            old_log_prob,
-            advantage,
-            values,
-            target,
-            distribution.entropy(),
-            clip_range,
-            self.vf_coef,
-            self.ent_coef,
-            None if prior is None else divergence(prior, distribution.distribution.logits),
-            self.kl_coef,
-        )
-        check_finite("the loss is", learned, loss.total.detach())
-        self.policy.optimizer.zero_grad()
-        loss.total.backward()
-        norm = torch.nn.utils.clip_grad_norm_(self.policy.parameters(), self.max_grad_norm)
-        check_finite("the gradient is", learned, norm)
-        self.policy.optimizer.step()
-        return loss
+        log_prob, entropy = distribution.log_prob(actions), distribution.entropy()
+        drift = None if prior is None else divergence(prior, distribution.distribution.logits)
+        return ppo_loss(log_prob, values, entropy, samples, weights, drift)
 
     def _check_network(self, observations: Tensor) -> None:
         """Raise Diverged for weights that the next games cannot be played with."""

@@ -1,12 +1,13 @@
-"""How much worse than the best its decisions are, without any opponent: regret by deep search.
+"""Regret: how much worse than the best an agent's decisions are, by deep search, without opponents.
 
     python training/regret.py --agents policy:champion search:champion:16 mc:200 greedy
     python training/regret.py --write docs
 
 Positions come from games by the policy over all table sizes and rule sets. Every legal action is
 played out on many deals, twice, each time with other deals: the first half says which action is
-best, the second what that one and the agent's choice are worth, so that luck in the first does not
-count as regret. Values and choices are kept in a file as they come, so that a stopped run goes on.
+best, the second gives the values of that one and of the agent's choice, so that luck in the first
+does not count as regret. Values and choices are kept in a file as they come, so that a stopped run
+goes on.
 """
 
 from __future__ import annotations
@@ -15,11 +16,10 @@ import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/regret.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import tyro
@@ -30,24 +30,16 @@ from oxx_env import bots
 from oxx_env.arena.blocks import weights_checksum
 from oxx_env.bots import search
 from oxx_env.bots.search import PolicySearch
-from oxx_env.game.engine import (
-    PENDING,
-    check_players,
-    masks,
-    new_games,
-    pending,
-    rule_flags,
-    stack_decks,
-    step,
-)
-from oxx_env.game.rules import ACTIONS, CARD_PHASE, FIRST_ROW, MAX_PLAYERS, RULE_SETS
+from oxx_env.game.engine import PENDING, new_games, rule_flags, stack_decks, step
+from oxx_env.game.rules import ACTIONS, CARD_PHASE, FIRST_ROW, RULE_SETS
 from oxx_env.game.views import View
 from oxx_env.lib.files import replace_between
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.notation.position import to_text
 from oxx_env.policy.checkpoint import checksum, load_checkpoint
-from oxx_env.policy.features import INPUT, encode_inputs
-from oxx_env.policy.forward import score
+from training.config import Count, Names, Seed, TableSizes
+from training.decisions import logits_of, waiting
 from training.rows import Rows
 
 GAMES = 64  # of each table size and rule set, from which positions are taken
@@ -63,36 +55,24 @@ class Options:
 
     checkpoint: str = "champion"
     """Policy whose games the positions come from, and that the deep search belongs to."""
-    agents: tuple[str, ...] = ("policy:champion", "search:champion:16", "mc:200", "greedy")
+    agents: Names = ("policy:champion", "search:champion:16", "mc:200", "greedy")
     """Bots whose decisions are judged."""
-    positions: int = 5000
+    positions: Count = 5000
     """Decisions judged."""
-    deals: int = 200
+    deals: Count = 200
     """Deals for each action, in each of the two halves."""
-    players: tuple[int, ...] = (2, 3, 4, 6, 10)
+    players: TableSizes = (2, 3, 4, 6, 10)
     """Table sizes, equally often."""
     deck: str = "balanced"
     """Deck of all games."""
-    worst: int = 10
+    worst: Annotated[int, Range(0)] = 10
     """Positions shown where the first agent is worst."""
-    seed: int = 1
+    seed: Seed = 1
     """Of positions, deals and bots."""
     out: Path = Path("runs/regret.json")
     """Where finished positions are kept."""
     write: Path | None = None
     """Also write the result into strength.md of this folder, between its marks."""
-
-    def check(self) -> None:
-        """Raise ValueError for what cannot be measured."""
-        for name in ("agents", "players"):
-            if not getattr(self, name):
-                raise ValueError(f"--{name}: at least one is needed")
-        for players in self.players:
-            check_players(players)
-        if self.positions < 1 or self.deals < 1 or self.worst < 0:
-            raise ValueError("--positions and --deals are at least 1, --worst at least 0")
-        if self.seed < 0:
-            raise ValueError(f"--seed is at least 0, not {self.seed}")
 
 
 @dataclass(frozen=True)
@@ -121,18 +101,12 @@ def sample(options: Options) -> Sample:
     found, seats, origin = [], [], []
     for kind, (players, flags) in enumerate(kinds):
         games = new_games(rng.integers(0, 2**53, GAMES), decks, players, flags)
-        who = np.zeros(GAMES * MAX_PLAYERS, PENDING)
-        legal = np.zeros((len(who), ACTIONS), np.int8)
-        kept: list[tuple[Any, Any, Any]] = []
-        while n := int(pending(games, who)):
-            seen = np.empty((n, INPUT), np.float32)
-            encode_inputs(games, decks, who, n, seen)
-            logits, _ = score(weights, seen)
-            masks(games, decks, who, n, legal)
-            actions = np.where(legal[:n] > 0, logits, -np.inf).argmax(axis=1)
-            at = who["game"]
-            kept += [(games[at[i]].copy(), who["seat"][i], int(at[i])) for i in range(n)]
-            step(games, decks, who, n, actions, False)
+        kept: list[tuple[Any, Any, int]] = []
+        while len(who := waiting(games)):
+            actions = logits_of(weights, games, decks, who).argmax(axis=1)
+            at = who["game"].tolist()
+            kept += zip(games[at], who["seat"], at, strict=True)
+            step(games, decks, who, len(who), actions, False)
         for index in rng.choice(len(kept), each, replace=len(kept) < each):
             found.append(kept[index][0])
             seats.append(kept[index][1])
@@ -143,7 +117,7 @@ def sample(options: Options) -> Sample:
 
 
 def measure(options: Options) -> tuple[Sample, Rows]:
-    """Positions, and what was found about each: values and choices, in parts."""
+    """Positions, and the values and choices of each, in parts."""
     drawn = sample(options)
     games, decks, seats = drawn.games, drawn.decks, drawn.seats
     key = {
@@ -209,9 +183,9 @@ def _values(
 
 @dataclass(frozen=True)
 class Judged:
-    """What was found about all positions.
+    """The result of all positions.
 
-    regret  agent -> float64 [N], points by which its choice is worth less than the best
+    regret  agent -> float64 [N], value of the best action less that of its choice, in points
     values  float64 [N, ACTIONS], mean of both halves; nan where illegal
     choices agent -> int64 [N]
     """
@@ -241,7 +215,7 @@ def judge(options: Options, kept: Rows) -> Judged:
 def half_width(values: NDArray[np.float64], origin: NDArray[np.int64]) -> float:
     """Half of the 95 % interval of a mean, where values of one game belong together.
 
-    values, origin  [N]: what was found, and the game that it is from
+    values, origin  [N]: a value, and the game that it is from
     """
     _, group = np.unique(origin, return_inverse=True)
     sums = np.bincount(group, values - values.mean())
@@ -282,8 +256,9 @@ def report(options: Options, drawn: Sample, found: Judged) -> str:
         lines.append(f"| {name} | {count:,} | {' | '.join(cells)} |")
     first = options.agents[0]
     lines += ["", f"Where `{first}` loses most (mean of both halves, relative points):", ""]
-    rows = np.arange(len(games))
-    loss = np.nanmax(found.values, axis=1) - found.values[rows, found.choices[first]]
+    loss = (
+        np.nanmax(found.values, axis=1) - found.values[np.arange(len(games)), found.choices[first]]
+    )
     for k in np.argsort(-loss, kind="stable")[: options.worst]:
         view = View.of(games[k][None], decks, int(seats[k]))
         values = ", ".join(f"{_named(view, a)} {found.values[k, a]:+.2f}" for a in view.legal)
@@ -307,7 +282,7 @@ def write(folder: Path, text: str) -> None:
 @program("regret.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    options.check()
+    check(options)
     drawn, kept = measure(options)
     text = report(options, drawn, judge(options, kept))
     if options.write is not None:

@@ -1,4 +1,4 @@
-"""Finished rows of a table that takes long: kept in a JSON file, so that a stopped run goes on."""
+"""Finished rows of a table that takes long, kept in a JSON file, so that a stopped run goes on."""
 
 from __future__ import annotations
 
@@ -8,10 +8,11 @@ from typing import Any
 
 from oxx_env.lib.files import read_json
 from oxx_env.policy.checkpoint import write_atomically
+from training.config import differences
 
 
 class Rows:
-    """Rows by name, written whole after each one.
+    """Rows by name; the file is written anew after each one.
 
     path    the file; made with its folder at the first row
     key     what all rows have in common (seed, checksum, ...): a file of another is refused
@@ -33,7 +34,7 @@ class Rows:
             isinstance(row, dict) and row.keys() >= fields for row in rows.values()
         ):
             raise ValueError(f"{path} holds no finished rows; name another file by --out")
-        different = [name for name, value in key.items() if kept.get(name) != value]
+        different = differences(kept, key)
         if different:
             raise ValueError(
                 f"{path} was made with another {', '.join(different)}: name another file by --out"

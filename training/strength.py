@@ -15,11 +15,10 @@ import sys
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/strength.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import tyro
@@ -28,6 +27,7 @@ from numpy.typing import NDArray
 from oxx_env import arena, cards
 from oxx_env.game.rules import RULE_SETS, deck_cards
 from oxx_env.lib.files import read_text
+from oxx_env.lib.options import Range, check
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import (
     SHIPPED,
@@ -36,8 +36,8 @@ from oxx_env.policy.checkpoint import (
     load_checkpoint,
     write_atomically,
 )
-from training.config import config_of
-from training.evaluate import entry, model_card, table, with_sections_of
+from training.config import Count, Seed, config_of
+from training.report import entry, model_card, table, with_sections_of
 from training.rows import Rows
 from training.selfplay import Collector
 
@@ -60,11 +60,11 @@ class Options:
     """Folder, or name of a shipped checkpoint."""
     out: Path = Path("runs/strength.json")
     """Where finished rows are kept."""
-    seed: int = 1
+    seed: Seed = 1
     """Of deals and bots."""
-    share: float = 1.0
+    share: Annotated[float, Range(above=0, most=1)] = 1.0
     """Share of the games, for a quick look."""
-    workers: int = 1
+    workers: Count = 1
     """Processes; changes no figure."""
     card: bool = False
     """Write the table into the checkpoint's model card."""
@@ -111,7 +111,7 @@ def one_of(decks: list[Deck], rng: np.random.Generator) -> Deck:
 def deck_groups(config: dict[str, Any]) -> dict[str, cards.DeckSpec]:
     """The decks of the groups `trained` and `unseen`, of the same models in turn.
 
-    config  of the checkpoint; its training options tell which decks it was trained on
+    config  of the checkpoint; the decks it was trained on follow from its training options
     """
     options = config_of(config.get("training", {}))
     options = replace(options, frozen=None)  # which need not be at hand, to know the decks
@@ -142,17 +142,17 @@ def measure(options: Options) -> list[dict[str, Any]]:
         games = max(10 * row.players, int(row.games * options.share))
         result = arena.play(
             [own, f"{own}:rows=greedy" if row.against == GREEDY_ROWS else row.against],
-            row.players,
-            row.rules,
-            decks.get(row.decks, row.decks),
-            games,
-            options.seed,
+            players=row.players,
+            rules=row.rules,
+            deck=decks.get(row.decks, row.decks),
+            games=games,
+            seed=options.seed,
             workers=options.workers,
         )
-        told = entry(result, row.against)
+        found = entry(result, row.against)
         if row.decks != "balanced":
-            told["deck"] = f"{DECKS} {row.decks} decks"
-        kept.add(row.name, {**told, "times_parity": told["win_share"] * row.players})
+            found["deck"] = f"{DECKS} {row.decks} decks"
+        kept.add(row.name, {**found, "times_parity": found["win_share"] * row.players})
     return [kept.done[row.name] for row in rows()]
 
 
@@ -177,7 +177,7 @@ def drops(results: Iterable[dict[str, Any]]) -> list[str]:
 
 
 def report(results: list[dict[str, Any]]) -> str:
-    """The table as Markdown, and what is lost on decks never seen."""
+    """The table as Markdown, and the loss on decks never seen."""
     text = table(results)
     lost = drops(results)
     if lost:
@@ -188,10 +188,7 @@ def report(results: list[dict[str, Any]]) -> str:
 @program("strength.py", "stopped; the same command goes on")
 def main(argv: list[str]) -> int:
     options = tyro.cli(Options, args=argv, description=__doc__)
-    if not 0 < options.share <= 1:
-        raise ValueError(f"--share is a number above 0, at most 1, not {options.share:g}")
-    if options.workers < 1:
-        raise ValueError(f"--workers is at least 1, not {options.workers}")
+    check(options)
     results = measure(options)
     if options.card:
         folder = find_checkpoint(options.checkpoint)

@@ -15,20 +15,17 @@ at most the decisions since then.
 
 from __future__ import annotations
 
-import io
 import json
 import os
 import shlex
-import signal
 import sys
 import time
-from dataclasses import asdict, dataclass, fields, replace
+from dataclasses import asdict, dataclass, replace
 from pathlib import Path
 from typing import Annotated, Any
 
-if __name__ == "__main__":  # `python training/train.py` puts this file's folder on the path
-    sys.path[0] = str(Path(__file__).resolve().parents[1])
-    import training  # noqa: F401  (says what is missing)
+if not __package__:
+    import start  # noqa: F401
 
 import numpy as np
 import torch
@@ -41,17 +38,29 @@ from tqdm import tqdm
 from oxx_env.game.rules import OVER
 from oxx_env.game.validation import check_games
 from oxx_env.lib.files import read_arrays, read_json, remove_unfinished
+from oxx_env.lib.options import check
 from oxx_env.lib.shell import oxx, place, program, script
 from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.policy.forward import hidden_of, weight_count
-from training.config import PRESETS, Config, Diverged, check_finite, tuples
-from training.evaluate import commit, curve, evaluate, model_card, table, table_options
+from training import evaluate
+from training.config import PRESETS, Config, Count, arguments, differences, tuples
+from training.learning import (
+    Diverged,
+    Stopped,
+    check_finite,
+    check_like,
+    load_moments,
+    moments,
+    on_signal,
+    write_arrays,
+)
 from training.pool import BOTS
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
-from training.selfplay import Collector, duel
+from training.report import draw_curves, facts, model_card, plain, table, table_options
+from training.selfplay import Collector, Opponent, duel
 
 RUNS = Path("runs")
-CONFIG = "config.json"
+CONFIG, STATE = "config.json", "state.npz"
 EXIT_STOPPED = 130
 # Options that can make the learner's steps too long.
 STEPS = (
@@ -74,7 +83,7 @@ class Options:
     """Go on with the run in this folder, with its options: none but --workers beside this one."""
     init: str | None = None
     """Start from this checkpoint instead of from nothing (folder or shipped name)."""
-    workers: int = 2
+    workers: Count = 2
     """Processes for the final evaluation; changes no figure."""
     config: Annotated[Config, tyro.conf.arg(name="")]
     """What to train and how; the preset gives the values that are not named."""
@@ -217,16 +226,14 @@ class Run:
             arrays[f"games/{name}"] = array
         numbers = [array for array in arrays.values() if array.dtype.kind == "f"]
         check_finite("the state is", self.decisions, *numbers)
-        data = io.BytesIO()
-        np.savez(data, **arrays)
         self.collector.pool.write(self.folder / "pool")
-        write_atomically(self.folder / "state.npz", data.getvalue())
+        write_arrays(self.folder / STATE, arrays)
 
     @classmethod
     def resume(cls, folder: Path) -> Run:
         """The run in a folder, as it was when its state was last written."""
         config, init = load_config(folder / CONFIG)
-        path = folder / "state.npz"
+        path = folder / STATE
         if not path.exists():  # stopped before the first interval was over: from the start
             return cls.begin(folder, config, init)
         try:
@@ -239,7 +246,7 @@ class Run:
                 )
             run = cls(folder, config, state.get("prior"))
             run._load(state)
-        except Exception as error:  # readers of spoiled files raise whatever they stumble over
+        except Exception as error:  # readers of spoiled files raise errors of many types
             what = f"{type(error).__name__}: {error}"[:500]
             raise ValueError(f"{path} is no state of this run: {what}") from error
         return run
@@ -255,7 +262,7 @@ class Run:
             raise ValueError("games/games holds a game that is over")
         seats = self.collector.pool.seats
         if not np.isin(state["games/control"], seats).all():
-            raise ValueError("games/control seats somebody unknown")
+            raise ValueError("games/control seats an unknown agent")
         if not ((state["games/kinds"] >= 0) & (state["games/kinds"] < len(seats))).all():
             raise ValueError("games/kinds holds an unknown line-up")
         learner.network.load_weights(state["weights"])
@@ -270,47 +277,18 @@ class Run:
         )
 
 
-def moments(optimizer: torch.optim.Optimizer) -> dict[str, NDArray[Any]]:
-    """What Adam remembers of each parameter, as arrays of a state."""
-    return {
-        f"adam/{index}/{name}": tensor.numpy()
-        for index, of_one in optimizer.state_dict()["state"].items()
-        for name, tensor in of_one.items()
-    }
-
-
-def load_moments(optimizer: torch.optim.Optimizer, state: dict[str, NDArray[Any]]) -> None:
-    """Put back the `moments` that a state holds. Raises ValueError for arrays of another form."""
-    parameters = [p for group in optimizer.param_groups for p in group["params"]]
-    found: dict[int, dict[str, torch.Tensor]] = {}
-    for key, array in state.items():
-        if key.startswith("adam/"):
-            _, index, name = key.split("/")
-            own = parameters[int(index)].detach().numpy()
-            check_like(key, array, own.sum() if name == "step" else own)
-            found.setdefault(int(index), {})[name] = torch.from_numpy(array)
-    optimizer.load_state_dict({**optimizer.state_dict(), "state": found})
-
-
-def check_like(name: str, array: NDArray[Any], own: NDArray[Any]) -> None:
-    """Raise ValueError unless an array has the form of the run's own, and holds no NaN."""
-    longer = name == "games/pool_former"  # grows with the run
-    same = array.shape[1:] == own.shape[1:] if longer else array.shape == own.shape
-    if array.ndim != own.ndim or not same or array.dtype != own.dtype:
-        raise ValueError(
-            f"{name} is {array.dtype.name} {list(array.shape)},"
-            f" not {own.dtype.name} {list(own.shape)}"
-        )
-    if own.dtype.kind == "f" and not np.isfinite(array).all():
-        raise ValueError(f"{name} holds what is no finite number")
-
-
 def changed_options(state: dict[str, Any], config: Config) -> str:
-    """How the configuration differs from the one a state was written with."""
-    now = json.loads(json.dumps(asdict(config)))
-    then = json.loads(str(state["config"])) if "config" in state else {}
-    changed = [name for name in then if name in now and then[name] != now[name]]
-    return "; ".join(f"{name} was {then[name]}, is {now[name]}" for name in changed)
+    """How the configuration differs from the one that a state was written with."""
+    now, then = plain(config), json.loads(str(state["config"])) if "config" in state else {}
+    changed = differences(then, {name: now[name] for name in then if name in now})
+    return "; ".join(f"{name} {values}" for name, values in changed.items())
+
+
+def write_config(folder: Path, config: Config, init: str | None) -> None:
+    """Make the folder of a new run with its configuration and the checkpoint it starts from."""
+    folder.mkdir(parents=True, exist_ok=True)
+    text = json.dumps({**asdict(config), "init_from": init}, indent=2) + "\n"
+    write_atomically(folder / CONFIG, text.encode())
 
 
 def load_config(path: Path) -> tuple[Config, str | None]:
@@ -331,10 +309,6 @@ def load_config(path: Path) -> tuple[Config, str | None]:
 
 
 # --- the loop -----------------------------------------------------------------------------------
-
-
-class Stopped(Exception):
-    """A signal asked the run to end."""
 
 
 def next_look(decisions: int, every: int) -> int:
@@ -367,7 +341,7 @@ class Progress(BaseCallback):
         run.learner.after_step = self._after_step
         if not run.decisions and not run.evaluations:
             self.stage("evaluating the policy that it starts from ...")
-            self._look(0)
+            self.look(0)
         self.stage(f"playing the first batch, {run.config.rollout:,} decisions ...")
 
     def _on_rollout_start(self) -> None:
@@ -378,7 +352,7 @@ class Progress(BaseCallback):
             self.logger.record("time/decisions_per_second", run.decisions / run.seconds)
         if run.decisions >= self.next_look:
             self.stage("evaluating")
-            self._look(run.decisions)
+            self.look(run.decisions)
             run.save()
         self.logger.dump(run.decisions)  # what the last update told, at the step it belongs to
         if self.stopped:
@@ -412,7 +386,7 @@ class Progress(BaseCallback):
         early = self.next_look < min(self.num_timesteps - batch // 4, self.run.config.eval_every)
         if early and learned >= self.next_look:
             self.stage("evaluating")
-            self._look(learned)
+            self.look(learned)
             self.stage("learning")
 
     def stage(self, text: str) -> None:
@@ -422,7 +396,7 @@ class Progress(BaseCallback):
         else:
             self.bar.set_description_str(text)
 
-    def _look(self, decisions: int) -> None:
+    def look(self, decisions: int) -> None:
         self.next_look = next_look(decisions, self.run.config.eval_every)
         told = self.evaluate(decisions)
         if self.bar is not None:
@@ -438,12 +412,11 @@ class Progress(BaseCallback):
             for players in config.eval_players or config.players:
                 outcome = duel(
                     run.learner.network.weights(),
-                    config.hidden,
+                    Opponent(BOTS[bot]),
                     run.collector.decks,
                     players,
                     config.rules[0],
                     config.eval_games // (5 if bot == "mc" else 1),
-                    bot=BOTS[bot],
                 )
                 result[f"{bot}_{players}p"] = outcome.share
                 result["ci95"][f"{bot}_{players}p"] = list(outcome.ci95)
@@ -454,8 +427,13 @@ class Progress(BaseCallback):
         bot, players = config.eval_bots[0], (config.eval_players or config.players)[0]
         return f"vs {bot} {result[f'{bot}_{players}p']:.2f}"
 
+    def stop(self) -> None:
+        """Ask the run to end after this batch."""
+        self.stopped = True
+        tqdm.write("stopping after this batch ...", file=sys.stderr)
+
     def close(self) -> None:
-        """Take leave of the bar: what is said next has a line of its own."""
+        """Close the bar: the next message gets a line of its own."""
         if self.bar is not None:
             self.bar.close()
 
@@ -463,22 +441,17 @@ class Progress(BaseCallback):
 def learn(run: Run, progress: Progress | None = None) -> bool:
     """Train to the end; False if a signal, or `progress`, ended it (the state is saved)."""
     progress = progress or Progress(run)
-
-    def stop(signum: int, frame: Any) -> None:
-        progress.stopped = True
-        tqdm.write("stopping after this batch ...", file=sys.stderr)
-
     run.learner.set_logger(configure(str(run.folder / "tensorboard"), ["tensorboard"]))
     left = run.config.decisions - run.decisions
     if left <= 0:
         return True
-    handlers = {s: signal.signal(s, stop) for s in (signal.SIGINT, signal.SIGTERM)}
     try:
-        run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
-        run.seconds = time.monotonic() - progress.started
-        progress.stage("evaluating")
-        progress._look(run.decisions)
-        run.save()
+        with on_signal(progress.stop):
+            run.learner.learn(left, callback=progress, reset_num_timesteps=False, log_interval=1)
+            run.seconds = time.monotonic() - progress.started
+            progress.stage("evaluating")
+            progress.look(run.decisions)
+            run.save()
     except Stopped:
         if run.learner.batches:  # else there is nothing that was not there before
             run.save()
@@ -486,8 +459,6 @@ def learn(run: Run, progress: Progress | None = None) -> bool:
     finally:
         progress.close()
         run.learner.logger.close()
-        for number, handler in handlers.items():
-            signal.signal(number, handler)
     return not progress.stopped  # by a signal during the last update
 
 
@@ -497,20 +468,8 @@ def learn(run: Run, progress: Progress | None = None) -> bool:
 def options_of(config: Config, init: str | None) -> list[str]:
     """The options that train this again."""
     words = ["--preset", config.preset, "--seed", str(config.seed)]
-    preset = PRESETS.get(config.preset, Config())
-    for field in fields(Config):
-        value = getattr(config, field.name)
-        if value == getattr(preset, field.name) or field.name in ("preset", "seed"):
-            continue
-        option = field.name.replace("_", "-")
-        if isinstance(value, bool):
-            words.append(f"--{option}" if value else f"--no-{option}")
-        else:
-            several = value if isinstance(value, tuple) else (value,)
-            words += [f"--{option}", *map(str, several)]
-    if init is not None:
-        words += ["--init", init]
-    return words
+    words += arguments(config, PRESETS.get(config.preset, Config()), skip=("preset", "seed"))
+    return words if init is None else [*words, "--init", init]
 
 
 def command_of(config: Config, init: str | None) -> str:
@@ -529,33 +488,16 @@ def play_command(config: Config, folder: Path) -> str:
 
 
 def facts_of(run: Run, command: str) -> dict[str, Any]:
-    """What a checkpoint tells of the run that made it."""
+    """What a checkpoint's `config.json` holds of the run that made it."""
     config = run.config
-    return {
-        "preset": config.preset,
-        "seed": config.seed,
-        "decisions": run.decisions,
-        "seconds": round(run.seconds, 1),
-        "init": run.init,
-        "players": list(config.players),
-        "rules": list(config.rules),
-        "decks": list(config.decks),
-        "reward_scale": config.reward_scale,
-        "command": command,
-        "commit": commit(),
-        "training": {k: list(v) if isinstance(v, tuple) else v for k, v in asdict(config).items()},
-    }
+    more = {"preset": config.preset, "init": run.init, "reward_scale": config.reward_scale}
+    return facts(config, config, run.decisions, run.seconds, command, **more)
 
 
 def after_divergence(run: Run) -> str:
-    """Make the state that was saved last a checkpoint; what to do now, in words."""
-    config, path, folder = run.config, run.folder / "state.npz", run.folder / "checkpoint"
+    """Make the state that was saved last a checkpoint; the message says what to try now."""
+    config, path, folder = run.config, run.folder / STATE, run.folder / "checkpoint"
     _, init = load_config(run.folder / CONFIG)
-    if path.exists():
-        state = read_arrays(path, most=1 << 32)
-        facts = facts_of(run, command_of(config, init))
-        facts |= {"decisions": int(state["progress"][0]), "seconds": float(state["seconds"])}
-        save_checkpoint(folder, state["weights"], config.hidden, facts, model_card(facts, None))
     preset = PRESETS.get(config.preset, Config())
     other = [name for name in STEPS if getattr(config, name) != getattr(preset, name)]
     better = replace(config, **{name: getattr(preset, name) for name in other})
@@ -566,51 +508,60 @@ def after_divergence(run: Run) -> str:
         for name in other
     )
     lines = [f"Try {changes}:", f"  {script(__file__, *options_of(better, init))}"]
-    if path.exists():
-        lines += [
-            f"{path} and {folder} hold the last good state, after {facts['decisions']:,} decisions."
-            " --resume goes on from it, with the same options to the same end; other options by",
-            f"  {script(__file__, *options_of(better, place(folder)))}",
-        ]
-    else:
-        lines.append("There was no state to keep yet.")
+    if not path.exists():
+        return "\n".join([*lines, "There was no state to keep yet."])
+    state = read_arrays(path, most=1 << 32)
+    run.seconds, decisions = float(state["seconds"]), int(state["progress"][0])
+    about = facts_of(run, command_of(config, init)) | {"decisions": decisions}
+    save_checkpoint(folder, state["weights"], config.hidden, about, model_card(about, None))
+    lines += [
+        f"{path} and {folder} hold the last good state, after {decisions:,} decisions."
+        " --resume goes on from it, with the same options to the same end; other options by",
+        f"  {script(__file__, *options_of(better, place(folder)))}",
+    ]
     return "\n".join(lines)
 
 
 def finish(run: Run, workers: int) -> None:
     """Checkpoint, evaluation table, learning curve, model card."""
-    config = run.config
-    folder = run.folder / "checkpoint"
+    config, folder = run.config, run.folder / "checkpoint"
     _, init = load_config(run.folder / CONFIG)
-    facts = facts_of(run, command_of(config, init))
+    about = facts_of(run, command_of(config, init))
     weights, hidden = run.learner.network.weights(), config.hidden
-    save_checkpoint(folder, weights, hidden, facts, model_card(facts, None))
+    save_checkpoint(folder, weights, hidden, about, model_card(about, None))
     print("playing the evaluation games ...", file=sys.stderr, flush=True)
-    results = evaluate(
-        str(folder),
+    games = evaluate.Options(
+        checkpoint=str(folder),
         players=config.players[0],
         rules=config.rules[0],
         deck=config.decks[0],
         games=config.final_games,
         workers=workers,
-        progress=True,
     )
-    again = ["PATH", *table_options(facts), "--games", str(config.final_games)]
-    card = model_card(facts, table(results), f"python training/evaluate.py {shlex.join(again)}")
-    save_checkpoint(folder, weights, hidden, facts, card)
-    text = json.dumps({"checkpoint": facts, "results": results}, indent=2) + "\n"
+    results = evaluate.evaluate(games, progress=True)
+    again = ["PATH", *table_options(about), "--games", str(config.final_games)]
+    card = model_card(about, table(results), f"python training/evaluate.py {shlex.join(again)}")
+    save_checkpoint(folder, weights, hidden, about, card)
+    text = json.dumps({"checkpoint": about, "results": results}, indent=2) + "\n"
     write_atomically(run.folder / "evaluation.json", text.encode())
-    curve(run.evaluations, run.folder / "curve.png")
+    draw_curves(run.evaluations, run.folder / "curve.png")
     print(table(results))
     print(f"\nlearning curve: {run.folder / 'curve.png'}")
     print(f"play against it:\n  {play_command(config, folder)}")
 
 
+def check_writable(folder: Path) -> None:
+    """Raise ValueError for a run folder that cannot be written to; remove unfinished files."""
+    if not os.access(folder, os.W_OK):
+        raise ValueError(f"{folder} cannot be written: read-only, or another user's")
+    remove_unfinished(folder)
+    print(f"run folder: {folder}", file=sys.stderr)
+
+
 @program("train.py", "stopped before it began")
 def main(argv: list[str]) -> int:
     options = parse(argv)
-    if options.workers < 1:
-        raise ValueError(f"workers is at least 1, not {options.workers}")
+    check(options)
     if options.resume is not None:
         allowed = replace(options, run_dir=None, init=None, config=PRESETS["quick"])
         if options != allowed:
@@ -620,15 +571,9 @@ def main(argv: list[str]) -> int:
     else:
         folder = new_run_dir(options)
         check_place(folder)
-        config = options.config
-        run = Run.begin(folder, config, options.init)
-        folder.mkdir(parents=True, exist_ok=True)
-        text = json.dumps({**asdict(config), "init_from": options.init}, indent=2) + "\n"
-        write_atomically(folder / CONFIG, text.encode())
-    if not os.access(run.folder, os.W_OK):
-        raise ValueError(f"{run.folder} cannot be written: read-only, or another user's")
-    remove_unfinished(run.folder)
-    print(f"run folder: {run.folder}", file=sys.stderr)
+        run = Run.begin(folder, options.config, options.init)
+        write_config(folder, options.config, options.init)
+    check_writable(run.folder)
     try:
         if learn(run):
             finish(run, options.workers)

@@ -38,6 +38,7 @@ class Range:
         return f"from {self.least:.12g} to {self.most:.12g}"
 
 
+NOT_EMPTY = "not empty"  # in a tuple's `Annotated`: it holds at least one value
 _KINDS: dict[Any, tuple[Any, str]] = {  # annotation → what is taken for it, in words
     int: (Integral, "a whole number"),
     float: (Real, "a number"),
@@ -50,7 +51,7 @@ def check(options: Any, spelled: Callable[[str], str] = str) -> None:
     """Raise ValueError unless each field of a dataclass holds what its annotation says.
 
     A field of type int, float, bool or str is checked, of one of these or None, and of a tuple of
-    them; so is the `Range` in its `Annotated`. Fields of other types are left alone.
+    them; so are `Range` and `NOT_EMPTY` in its `Annotated`. Fields of other types are left alone.
 
     spelled  the name of a field as its user knows it: `--run-dir` for `run_dir`
     """
@@ -60,12 +61,14 @@ def check(options: Any, spelled: Callable[[str], str] = str) -> None:
         if get_origin(hint) is Annotated:
             hint, *extras = get_args(hint)
             ranges = [extra for extra in extras if isinstance(extra, Range)]
+            if NOT_EMPTY in extras and getattr(options, field.name) == ():
+                raise ValueError(f"{spelled(field.name)}: at least one is needed")
         _check_value(spelled(field.name), getattr(options, field.name), hint, ranges)
 
 
 def _check_value(name: str, value: Any, hint: Any, ranges: list[Range]) -> None:
     parts = get_args(hint) or (hint,)
-    kinds = [part for part in parts if part not in (NoneType, Ellipsis)]
+    kinds = list(dict.fromkeys(part for part in parts if part not in (NoneType, Ellipsis)))
     if len(kinds) != 1 or kinds[0] not in _KINDS or (value is None and NoneType in parts):
         return
     kind, meant = _KINDS[kinds[0]]

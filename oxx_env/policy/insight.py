@@ -55,6 +55,7 @@ from oxx_env.lib.texts import message
 from oxx_env.policy.checkpoint import find_checkpoint, load_checkpoint, write_atomically
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
+from oxx_env.show.plot import REFERENCE, Line, draw_lines
 
 CURVE = "curve.json"  # in a checkpoint folder: win shares on the way
 NO_SHARE = ("decisions", "ci95")  # what a point of the curve holds besides win shares
@@ -446,23 +447,19 @@ def keep_curve(run: str | os.PathLike[str], checkpoint: str | os.PathLike[str]) 
 def draw_curve(axes: Any, curve: list[dict[str, Any]], bot: str | None = None) -> None:
     """Win shares over the decisions learned from, against all bots or one, with 95 % intervals
     where they are known; dotted: parity."""
-    decisions = [point["decisions"] for point in curve]
+    lines = []
     for name in [name for name in (curve[0] if curve else {}) if name not in NO_SHARE]:
         whom, _, players = name.rpartition("_")
         if bot not in (None, whom):
             continue
-        size = players.removesuffix("p")
-        shares = [point[name] for point in curve]
+        size = int(players.removesuffix("p"))
         label = f"{size} players" if bot else f"{whom}, {size} players"
-        (line,) = axes.plot(decisions, shares, marker=".", label=label)
-        bounds = [point.get("ci95", {}).get(name, [np.nan] * 2) for point in curve]
-        axes.fill_between(decisions, *np.transpose(bounds), color=line.get_color(), alpha=0.2)
-        axes.axhline(1 / int(size), color=line.get_color(), ls=":", lw=1)
-    axes.set(xlabel="decisions learned from", ylabel="win share against")
-    axes.set_ylim(0, 1)
-    axes.grid(alpha=0.3)
-    if axes.lines:
-        axes.legend()
+        unknown = [np.nan, np.nan]
+        bounds = [point.get("ci95", {}).get(name, unknown) for point in curve]
+        decisions, shares = ([point[key] for point in curve] for key in ("decisions", name))
+        lines.append(Line(label, decisions, shares, bounds, 1 / size))
+    axes.set(xlabel="decisions learned from", ylabel="win share against", ylim=(0, 1))
+    draw_lines(axes, lines)
 
 
 def draw_calibration(axes: Any, groups: list[dict[str, float]]) -> None:
@@ -470,7 +467,7 @@ def draw_calibration(axes: Any, groups: list[dict[str, float]]) -> None:
     foretold = [group["foretold"] for group in groups]
     came = [group["came"] for group in groups]
     ends = [min(foretold + came), max(foretold + came)]
-    axes.plot(ends, ends, ls=":", color="grey", lw=1)
+    axes.plot(ends, ends, **REFERENCE)
     axes.errorbar(foretold, came, [group["half"] for group in groups], fmt="o", capsize=3)
     axes.set(xlabel="relative points foretold", ylabel="relative points that came")
     axes.grid(alpha=0.3)
@@ -481,7 +478,7 @@ def draw_liking(axes: Any, groups: list[dict[str, float]], label: str | None = N
     by = next(iter(groups[0]))
     places = [str(int(group[by])) for group in groups]
     axes.bar(places, [group["liking"] for group in groups])
-    axes.axhline(1, color="grey", ls=":", lw=1)
+    axes.axhline(1, **REFERENCE)
     axes.set(xlabel=label or by, ylabel="chosen, times chance")
 
 
@@ -492,7 +489,7 @@ def draw_entries(axes: Any, entries: Sequence[Any], parity: float | None = None)
     low, high = np.array([entry.ci95 for entry in entries]).T
     axes.errorbar(shares, names, xerr=[shares - low, high - shares], fmt="o", capsize=3)
     if parity is not None:
-        axes.axvline(parity, color="grey", ls=":", lw=1)
+        axes.axvline(parity, **REFERENCE)
     axes.invert_yaxis()
     axes.set(xlabel="win share, 95 % interval")
     axes.grid(alpha=0.3)

@@ -3,4 +3,5 @@
     render    a view as SVG text, pixels, and in a window
     film      a recorded game as pictures and GIF
     terminal  a view as coloured text
+    plot      lines with intervals, as figures of training draw them
 """
