@@ -29,17 +29,18 @@ from oxx_env.game.rules import (
     NTH_ROW,
     NUMBERS,
     PASS,
+    bits_of,
     color_count,
     heads_taken,
     is_positive,
-    is_seen,
     legal_rows,
     matching_rows,
     overflows,
+    popcount,
     put_on_row,
     take_row,
 )
-from oxx_env.game.views import View, clone
+from oxx_env.game.views import View, clone, unseen_set
 from oxx_env.lib.jit import kernel, kernel_allocating
 
 # --- compiled -----------------------------------------------------------------------------------
@@ -88,26 +89,18 @@ def lay(game, deck, seat, number, row):
 
 
 @kernel
-def is_hidden(game, seat, number):
-    """Is the card neither seen by all nor in the seat's hand?"""
-    for slot in range(np.int64(game["hand_sizes"][seat])):
-        if game["hands"][seat, slot] == number:
-            return False
-    return not is_seen(game, number)
-
-
-@kernel
 def careful_slot(game, deck, seat, trial, now, change):
     """The card of `careful`. Scratch: `trial` GAME [1], `now` and `change` float64 [HAND_SIZE]."""
     size = np.int64(game["hand_sizes"][seat])
     for slot in range(size):
         now[slot] = best_heads(game, deck, np.int64(game["hands"][seat, slot]))
         change[slot] = 0.0
-    hidden = 0
+    unseen0, unseen1 = unseen_set(game, seat, seat + 1)
+    hidden = popcount(unseen0) + popcount(unseen1)
     for number in range(1, NUMBERS + 1):
-        if not is_hidden(game, seat, number):
+        bit0, bit1 = bits_of(number)
+        if (bit0 & unseen0) | (bit1 & unseen1) == 0:
             continue
-        hidden += 1
         if legal_rows(game, deck, number) == 0:
             continue
         # Were somebody to play it now, where a greedy player would put it: what of my cards?

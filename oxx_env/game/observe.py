@@ -46,7 +46,7 @@ from oxx_env.game.rules import (
     popcount,
     row_flags,
 )
-from oxx_env.game.views import PHASES, View
+from oxx_env.game.views import PHASES, View, unseen_set
 from oxx_env.lib.jit import kernel, kernel_inlined
 from oxx_env.lib.simd import CACHE_LINE, columns, fetch, highest_sums, write_rows
 
@@ -253,8 +253,6 @@ _REV_SEAT = entry("revealed", "seats after the observer")
 _REV_NUMBER, _REV_COLORS = entry("revealed", "number"), entry("revealed", *COLORS)
 
 _1, _63 = np.uint64(1), np.uint64(63)
-_NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)
-_NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
 _BYTE = np.uint64(0xFF)
 _EACH_ROW = np.uint64(0x0101010101)  # one in the byte of each row
 # A byte of a packed word as a float: one load, where converting and multiplying are three steps.
@@ -303,18 +301,6 @@ def _sharing(deck, number, set0, set1):
 
 
 @kernel
-def _unseen(game, seat):
-    """The numbers that are neither seen by all nor in the own hand."""
-    set0 = game["seen"][0]
-    set1 = game["seen"][1]
-    for slot in range(np.int64(game["hand_sizes"][seat])):
-        bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))
-        set0 |= bit0
-        set1 |= bit1
-    return ~set0 & _NUMBERS_LOW, ~set1 & _NUMBERS_HIGH
-
-
-@kernel
 def _card_at(game, seat, card):
     """The number in a hand slot, or (last) the card being placed; NO_CARD if there is none."""
     if card < HAND_SIZE:
@@ -358,7 +344,7 @@ def _fetch_quarter(ahead, quarter):
 @kernel
 def _encode_own(game, deck, seat, out):
     """What only the seat knows: its cards, and what they leave unseen."""
-    unseen0, unseen1 = _unseen(game, seat)
+    unseen0, unseen1 = unseen_set(game, seat, seat + 1)
     share = np.float32(1) / np.float32(max(_count(unseen0, unseen1), 1))
     own = np.int64(game["hand_sizes"][seat])
     out[_CARDS_LEFT] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24

@@ -27,6 +27,7 @@ from oxx_env.game.rules import (
     ROW_PHASE,
     ROWS,
     RULE_SETS,
+    bits_of,
     decides,
     deck_cards,
     draw,
@@ -35,12 +36,17 @@ from oxx_env.game.rules import (
     is_seen,
     legal_actions,
     pile_cell,
+    popcount,
 )
 from oxx_env.lib.jit import kernel
 
 PHASES = ("card", "row", "over")
 TO_THE_END = 1 << 20  # rounds: longer than any game
 MOST_DEALS = 10_000  # tries to deal hidden cards of which one fits a row
+_0, _1 = np.uint64(0), np.uint64(1)
+_NUMBERS_LOW = np.uint64(0xFFFFFFFFFFFFFFFE)  # without 0, which is no card
+_NUMBERS_HIGH = np.uint64((1 << (NUMBERS - 63)) - 1)
+
 
 
 @kernel
@@ -85,28 +91,45 @@ def hide_piles(games):
 
 
 @kernel
-def list_unseen(view, unseen):
-    """The numbers hidden from a view's seat into `unseen` uint8 [NUMBERS]. Returns how many.
+def unseen_set(game, first, end):
+    """The numbers that are neither seen by all (rows, Oxx piles, revealed, returned) nor in the
+    hands of the seats from `first` to before `end`: a set of numbers, as two words."""
+    set0, set1 = game["seen"][0], game["seen"][1]
+    for seat in range(first, end):
+        for slot in range(np.int64(game["hand_sizes"][seat])):
+            bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))  # of a blank: no card's
+            set0 |= bit0
+            set1 |= bit1
+    return ~set0 & _NUMBERS_LOW, ~set1 & _NUMBERS_HIGH
 
-    Not among them: what everybody has seen (rows, Oxx piles, revealed, returned) and the hands that
-    lie open in the view.
-    """
-    low, high = view["seen"][0], view["seen"][1]
-    for seat in range(np.int64(view["players"])):
-        for slot in range(np.int64(view["hand_sizes"][seat])):
-            number = np.int64(view["hands"][seat, slot])
-            bit = np.uint64(1) << np.uint64(number & 63)
-            if number < 64:
-                low |= bit  # a blank sets bit 0, which is no card
-            else:
-                high |= bit
+
+@kernel
+def list_members(set0, set1, numbers):
+    """The members of a set of numbers into `numbers` uint8, ascending. Returns how many."""
     count = 0
-    for number in range(1, NUMBERS + 1):
-        word = low if number < 64 else high
-        if (word >> np.uint64(number & 63)) & np.uint64(1) == np.uint64(0):
-            unseen[count] = number
-            count += 1
+    while set0 != _0:
+        numbers[count] = popcount((set0 & (~set0 + _1)) - _1)
+        set0 &= set0 - _1
+        count += 1
+    while set1 != _0:
+        numbers[count] = 64 + popcount((set1 & (~set1 + _1)) - _1)
+        set1 &= set1 - _1
+        count += 1
     return count
+
+
+@kernel
+def list_unseen(view, unseen):
+    """The numbers hidden in a view, its open hands left out, into `unseen` uint8 [NUMBERS],
+    ascending. Returns how many."""
+    set0, set1 = unseen_set(view, 0, np.int64(view["players"]))
+    return list_members(set0, set1, unseen)
+
+
+@kernel
+def _list_unseen(games, seat, unseen):
+    set0, set1 = unseen_set(games[0], seat, seat + 1)
+    return list_members(set0, set1, unseen)
 
 
 @kernel
@@ -338,6 +361,12 @@ class View:
         for seat, number in taken:
             piles[seat].append(number)
         return piles
+
+    @property
+    def unseen(self) -> list[int]:
+        """The numbers that the seat has not seen: in piles, other hands and the box; ascending."""
+        numbers = np.empty(NUMBERS, np.uint8)
+        return numbers[: _list_unseen(self.games, self.seat, numbers)].tolist()
 
     @property
     def scores(self) -> list[int]:

@@ -22,7 +22,6 @@ from oxx_env.game.rules import (
     NTH_ROW,
     NUMBERS,
     ROWS,
-    bits_of,
     decides,
     heads_of,
     is_positive,
@@ -31,13 +30,12 @@ from oxx_env.game.rules import (
     length_of,
     matching_rows,
     place,
-    popcount,
     put_under_pile,
     row_flags,
     row_limits,
     takes,
 )
-from oxx_env.game.views import View
+from oxx_env.game.views import View, list_members, unseen_set
 from oxx_env.lib.jit import kernel
 
 FEATURES_VERSION = 1
@@ -216,35 +214,6 @@ def makes_after(game, deck, number, card, table, lying, row, row_sum):
 
 
 @kernel
-def list_members(set0, set1, numbers):
-    """The members of a set of numbers into `numbers`, ascending. Returns how many."""
-    count = 0
-    while set0 != _0:
-        lower = (set0 & (~set0 + _1)) - _1
-        numbers[count] = popcount(lower)
-        set0 &= set0 - _1
-        count += 1
-    while set1 != _0:
-        lower = (set1 & (~set1 + _1)) - _1
-        numbers[count] = 64 + popcount(lower)
-        set1 &= set1 - _1
-        count += 1
-    return count
-
-
-@kernel
-def list_unseen(game, seat, unseen):
-    """The numbers that the seat has not seen, ascending. Returns how many."""
-    set0 = ~game["seen"][0] & ~_1
-    set1 = ~game["seen"][1] & ((_1 << np.uint64(NUMBERS - 63)) - _1)
-    for slot in range(np.int64(game["hand_sizes"][seat])):
-        bit0, bit1 = bits_of(np.int64(game["hands"][seat, slot]))
-        set0 &= ~bit0
-        set1 &= ~bit1
-    return list_members(set0, set1, unseen)
-
-
-@kernel
 def thin(numbers, count, most):
     """Leave at most `most` of the first `count` numbers, spread evenly. Returns how many."""
     if count <= most:
@@ -407,7 +376,8 @@ def write_features(game, deck, seat, work, out):
         out[i] = np.float32(0)
     if not decides(game, seat):
         return
-    count = thin(unseen, list_unseen(game, seat, unseen), most)
+    set0, set1 = unseen_set(game, seat, seat + 1)
+    count = thin(unseen, list_members(set0, set1, unseen), most)
     if game["phase"] == CARD_PHASE:
         look_around(game, deck, seat, unseen, count, marks, table, cards)
         _changes(game, deck, seat, unseen, count, marks, table, cards)

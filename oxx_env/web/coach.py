@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxx_env.bots import ADVISER, advice
-from oxx_env.game.cards import COLORS, NUMBERS
+from oxx_env.game.cards import COLORS
 from oxx_env.game.rules import deck_cards, heads_taken, legal_rows, matching_rows
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
@@ -178,11 +178,7 @@ class Reasons:
     def __init__(self, view: View) -> None:
         self.view = view
         self.deck = deck_cards(view.decks[0])
-        seen = {number for row in view.rows for number in row}
-        seen |= {number for _, number in view.revealed} | set(view.hand)
-        for lists in (view.oxx_piles, view.returned, view.known_hand):
-            seen |= {number for numbers in lists for number in numbers}
-        self.unseen = [number for number in range(1, NUMBERS + 1) if number not in seen]
+        self.unseen = view.unseen
 
     def of(self, card: int, row: int | None) -> list[str]:
         """Sentences on playing a card, or on placing it on a row."""
