@@ -23,7 +23,7 @@ SEATS = 4
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="PPO by self-play with TorchRL")
-    parser.add_argument("--steps", type=int, default=30_000, help="of the environment")
+    parser.add_argument("--steps", type=int, default=20_000, help="of the environment")
     steps = parser.parse_args().steps
     torch.manual_seed(1)
     torch.set_num_threads(1)
