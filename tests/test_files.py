@@ -8,18 +8,18 @@ from pathlib import Path
 
 import pytest
 
-from oxx_env.lib.files import open_whole, read_bounded
+from oxx_env.lib.files import open_atomic, read_bounded
 
 
 def write(path: Path, text: str) -> None:
-    with open_whole(path) as file:
+    with open_atomic(path) as file:
         file.write(text)
 
 
 def test_a_file_is_replaced_when_all_is_written(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
-    with open_whole(path) as file:
+    with open_atomic(path) as file:
         file.write("new\n")
         file.flush()
         assert path.read_text() == "old"
@@ -29,7 +29,7 @@ def test_a_file_is_replaced_when_all_is_written(tmp_path: Path) -> None:
 def test_an_error_leaves_the_old_file_and_nothing_beside_it(tmp_path: Path) -> None:
     path = tmp_path / "a"
     path.write_text("old")
-    with pytest.raises(KeyboardInterrupt), open_whole(path) as file:
+    with pytest.raises(KeyboardInterrupt), open_atomic(path) as file:
         file.write("half")
         raise KeyboardInterrupt
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["a"]
@@ -58,7 +58,7 @@ def test_a_link_stays_and_its_file_is_written(tmp_path: Path) -> None:
 
 
 def test_bytes_are_written_as_they_are(tmp_path: Path) -> None:
-    with open_whole(tmp_path / "a", "wb") as file:
+    with open_atomic(tmp_path / "a", "wb") as file:
         file.write(b"\x00\r\n")
     assert (tmp_path / "a").read_bytes() == b"\x00\r\n"
 

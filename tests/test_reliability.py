@@ -16,7 +16,7 @@ import pytest
 
 from oxx_env.arena.blocks import Block
 from oxx_env.arena.log import Log
-from oxx_env.lib.files import open_whole, remove_unfinished
+from oxx_env.lib.files import open_atomic, remove_unfinished
 from tests.stress import counts, endure, fuzz, kill, mutants, verify
 
 
@@ -156,7 +156,7 @@ def test_a_full_disk_is_told_with_the_files_name_and_leaves_the_old_file(
         raise OSError(errno.ENOSPC, "No space left on device")
 
     monkeypatch.setattr(os, "fsync", full)
-    with pytest.raises(OSError, match="No space") as error, open_whole(path) as file:
+    with pytest.raises(OSError, match="No space") as error, open_atomic(path) as file:
         write(file)
     assert error.value.filename == str(path)
     assert path.read_text() == "old" and os.listdir(tmp_path) == ["state"]

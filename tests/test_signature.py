@@ -12,7 +12,7 @@ import pytest
 
 import oxx_env
 from oxx_env.commands import _cli
-from oxx_env.commands._signature import VERSION, _parallel, _Teller, choose
+from oxx_env.commands._signature import VERSION, _Digest, _parallel, choose
 
 KEPT: dict[str, str] = json.loads(
     (Path(__file__).parent / "golden" / "signature.json").read_text(encoding="utf-8")
@@ -53,9 +53,9 @@ def test_the_hash_takes_in_deal_rules_and_rewards() -> None:
         ("base", "two-color", "points", 1),
         ("base", "balanced", "relative", 1),
     ]:
-        teller = _Teller()
-        _parallel(teller, 2, rules, deck, 1, reward, seed)
-        hashes.add(teller.digest.hexdigest())
+        digest = _Digest()
+        _parallel(digest, 2, rules, deck, 1, reward, seed)
+        hashes.add(digest.hash.hexdigest())
     assert len(hashes) == 5
 
 

@@ -52,9 +52,9 @@ def test_only_our_own_colours_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) 
             return True
 
     monkeypatch.setattr(sys, "stdout", Terminal())
-    with texts.shown():
+    with texts.printable_output():
         print("\x1b[31mred\x1b[0m \x1b]0;title\x07\x1b[2J")
-        print("\r3 of 4", file=texts.as_it_is(sys.stdout))
+        print("\r3 of 4", file=texts.unfiltered(sys.stdout))
     told = sys.stdout.getvalue()  # type: ignore[attr-defined]
     assert told == "\x1b[31mred\x1b[0m \\u001b]0;title\\u0007\\u001b[2J\n\r3 of 4\n"
 

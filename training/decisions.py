@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 from oxx_env.game.engine import GREEDY, PENDING, masks, pending, policy_actions, step
 from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, POSITIVE
 from oxx_env.game.validation import check_games
-from oxx_env.lib.files import open_whole, read_arrays
+from oxx_env.lib.files import open_atomic, read_arrays
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
 from training.config import Config, differences
@@ -235,7 +235,7 @@ def _complete(key: dict[str, Any]) -> dict[str, Any]:
 def write_part(path: Path, data: Decisions, key: dict[str, Any]) -> None:
     """Write a part, or nothing; it is a function of `key`."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    with open_whole(path, "wb") as file:
+    with open_atomic(path, "wb") as file:
         np.savez_compressed(
             file,
             games=data.games,

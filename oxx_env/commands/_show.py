@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from io import StringIO
 
-from oxx_env.lib.texts import as_it_is
+from oxx_env.lib.texts import unfiltered
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -97,6 +97,6 @@ class Bar:
             self._write("")
 
     def _write(self, text: str) -> None:
-        out = as_it_is(sys.stderr)
+        out = unfiltered(sys.stderr)
         print("\r" + text.ljust(self._length) + "\r" * (not text), end="", file=out, flush=True)
         self._length = len(text)

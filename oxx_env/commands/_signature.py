@@ -24,20 +24,20 @@ from oxx_env.game.rules import MAX_PLAYERS, MIN_PLAYERS, RULE_SETS
 VERSION = PETTINGZOO_ID.partition("/")[2]  # of the environment, e.g. baron-oxx-v0
 
 
-class _Teller:
-    """Takes in what environments say."""
+class _Digest:
+    """The hash of what environments return, and how much it was."""
 
     def __init__(self) -> None:
-        self.digest = hashlib.sha256()
+        self.hash = hashlib.sha256()
         self.games = self.observations = 0
 
     def observe(self, observation: NDArray[np.float32], mask: NDArray[np.integer[Any]]) -> None:
         rounded = np.rint(observation.astype(np.float64) * 65536).astype("<i8")
-        self.digest.update(rounded.tobytes() + mask.astype(np.uint8).tobytes())
+        self.hash.update(rounded.tobytes() + mask.astype(np.uint8).tobytes())
         self.observations += 1
 
-    def tell(self, value: Any) -> None:
-        self.digest.update(json.dumps(value, sort_keys=True).encode())
+    def add(self, value: Any) -> None:
+        self.hash.update(json.dumps(value, sort_keys=True).encode())
 
 
 def choose(mask: NDArray[np.integer[Any]], step: int) -> int:
@@ -52,24 +52,24 @@ def signature() -> dict[str, Any]:
     All table sizes and rule sets as PettingZoo environment, in matches of one and two games; then
     each rule set as Gymnasium environment against `greedy`.
     """
-    teller = _Teller()
+    digest = _Digest()
     for players in range(MIN_PLAYERS, MAX_PLAYERS + 1):
         for flags, rules in enumerate(RULE_SETS):
             seed = 10 * players + flags
             deck, reward = DECK_NAMES[seed % len(DECK_NAMES)], REWARDS[seed % len(REWARDS)]
-            _parallel(teller, players, rules, deck, 1 + (seed % 4 == 0), reward, seed)
+            _parallel(digest, players, rules, deck, 1 + (seed % 4 == 0), reward, seed)
     for rules in RULE_SETS:
-        _single(teller, rules, 7)
+        _single(digest, rules, 7)
     return {
         "version": VERSION,
-        "sha256": teller.digest.hexdigest(),
-        "games": teller.games,
-        "observations": teller.observations,
+        "sha256": digest.hash.hexdigest(),
+        "games": digest.games,
+        "observations": digest.observations,
     }
 
 
 def _parallel(
-    teller: _Teller, players: int, rules: str, deck: str, of: int, reward: str, seed: int
+    digest: _Digest, players: int, rules: str, deck: str, of: int, reward: str, seed: int
 ) -> None:
     env = BaronOxxParallel(players, rules, deck, of, reward)
     observations, infos = env.reset(seed=seed)
@@ -77,26 +77,26 @@ def _parallel(
     while env.agents:
         actions = {}
         for agent in env.agents:
-            told = observations[agent]
-            teller.observe(told["observation"], told["action_mask"])
+            seen = observations[agent]
+            digest.observe(seen["observation"], seen["action_mask"])
             step += 1
-            actions[agent] = choose(told["action_mask"], step)
+            actions[agent] = choose(seen["action_mask"], step)
         observations, rewards, *_, infos = env.step(actions)
-        teller.tell([round(value, 9) for value in rewards.values()])
+        digest.add([round(value, 9) for value in rewards.values()])
     results = ("scores", "ranks", "winners")
-    teller.tell({agent: {key: info[key] for key in results} for agent, info in infos.items()})
-    teller.tell(env.records())
-    teller.games += of
+    digest.add({agent: {key: info[key] for key in results} for agent, info in infos.items()})
+    digest.add(env.records())
+    digest.games += of
 
 
-def _single(teller: _Teller, rules: str, seed: int) -> None:
+def _single(digest: _Digest, rules: str, seed: int) -> None:
     env = BaronOxxSingle(num_players=3, seat=1, rules=rules)
     observation, info = env.reset(seed=seed)
     step, over = 0, False
     while not over:
-        teller.observe(observation, info["action_mask"])
+        digest.observe(observation, info["action_mask"])
         step += 1
         observation, reward, over, _, info = env.step(choose(info["action_mask"], step))
-        teller.tell(round(reward, 9))
-    teller.tell(env.records())
-    teller.games += 1
+        digest.add(round(reward, 9))
+    digest.add(env.records())
+    digest.games += 1

@@ -31,7 +31,7 @@ class Run(Report):
 
     A position is typed as words and card numbers: the rule set, players, your seat, the five rows
     (cards oldest first, joined by hyphens), your hand and what else you know, as far as you know
-    it. In the row phase, revealed tells seat:card of the cards not yet placed.
+    it. In the row phase, revealed gives seat:card of the cards not yet placed.
 
         base 4p seat 0 | rows 12-71 7 55-88-2 41 60 | hand 3 17 52 90
         color 3p seat 1 | rows 12-71 7 25-92 41 60 | hand 3 17 90 | revealed 1:46 0:99
@@ -63,13 +63,13 @@ class Run(Report):
 
         bots.make(self.bot)
         view = position.read_position(self._read(), self.deck or None)
-        told = advice.advise(view, self.bot, np.random.default_rng(self.seed))
+        found = advice.advise(view, self.bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
-        lines = [render.text(view, color=color, columns=columns), "", *_lines(told)]
+        lines = [render.text(view, color=color, columns=columns), "", *_lines(found)]
         lines.append(f"({self.bot}; {direction(view.rules)})")
-        lines += advice.lines(told, self.bot)
-        self.report(self._data(view, told), texts.fold("\n".join(lines), columns))
+        lines += advice.lines(found, self.bot)
+        self.report(self._data(view, found), texts.fold("\n".join(lines), columns))
         return OK
 
     def _read(self) -> str:
@@ -94,7 +94,7 @@ class Run(Report):
             )
         return self.position
 
-    def _data(self, view: View, told: Advice) -> dict[str, Any]:
+    def _data(self, view: View, found: Advice) -> dict[str, Any]:
         from oxx_env.notation import position
 
         return {
@@ -102,16 +102,16 @@ class Run(Report):
             "bot": self.bot,
             "seat": view.seat,
             "phase": view.phase,
-            "actions": [option.to_dict() for option in told],
-            "choice": told.choice.action,
-            "clear": told.clear,
+            "actions": [option.to_dict() for option in found],
+            "choice": found.choice.action,
+            "clear": found.clear,
         }
 
 
-def _lines(told: Advice) -> list[str]:
+def _lines(found: Advice) -> list[str]:
     from oxx_env.bots import advice
 
-    header, lines = advice.table(told)
+    header, lines = advice.table(found)
     widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
     return [
         "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()

@@ -29,8 +29,8 @@ class Run(Report):
         if self.signature:
             from oxx_env.commands._signature import signature
 
-            told = signature()
-            self.report(told, "{version} {sha256}".format(**told))
+            result = signature()
+            self.report(result, "{version} {sha256}".format(**result))
             return OK
         from oxx_env.commands import _benchmark
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar, Optional
 from oxx_env.commands import Texts, UserError, _show
 from oxx_env.commands._arena import ArenaReport, headline, milliseconds
 from oxx_env.lib.extras import needed_by
-from oxx_env.lib.files import open_whole
+from oxx_env.lib.files import open_atomic
 
 if TYPE_CHECKING:
     from oxx_env import arena as arenas
@@ -56,7 +56,7 @@ def check_writable(path: str) -> None:
         raise FileNotFoundError(2, "no such folder", folder)
     if not path or os.path.isdir(path):
         raise UserError(f"--png {path!r} should be the path of a file, for example league.png")
-    as_it_stands = os.path.exists(path) and not os.path.isfile(path)  # a device, see `open_whole`
+    as_it_stands = os.path.exists(path) and not os.path.isfile(path)  # a device, see `open_atomic`
     if not os.access(path if as_it_stands else folder, os.W_OK):
         raise PermissionError(13, "not to be written", path)
 
@@ -113,5 +113,5 @@ def draw(result: arenas.League, path: str) -> None:
     axes.set_xlabel("OpenSkill rating (Plackett-Luce) with 95 % interval")
     axes.set_title(headline(result), fontsize=9)
     axes.grid(axis="x", alpha=0.3)
-    with open_whole(path, "wb") as file:
+    with open_atomic(path, "wb") as file:
         FigureCanvasAgg(figure).print_png(file)

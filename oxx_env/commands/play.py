@@ -112,7 +112,7 @@ class Game:
         self.seat, self.seed, self.hint = seat, seed, hint
         self.terminal = terminal
         self.deck = deck_cards(table.decks[0])
-        self.told = 0  # events already told
+        self.announced = 0  # events already announced
 
     def play(self) -> None:
         """Play the match to its end, or until the person quits."""
@@ -126,11 +126,11 @@ class Game:
         try:
             while not self.table.over:
                 if self.seat in self.table.deciders():
-                    self._tell()
+                    self._announce()
                     self._decide()
                 else:
                     self._let_bots_act()
-            self._tell()
+            self._announce()
         except (Quit, KeyboardInterrupt):
             terminal.say("Good-bye. This game was not finished.")
             return
@@ -238,9 +238,9 @@ class Game:
         from oxx_env.bots import advice
 
         rng = np.random.default_rng([self.seed, self.seat, len(self.table.decisions), 1])
-        told = advice.advise(view, self.hint, rng)
-        self.terminal.table(*advice.table(told))
-        for line in advice.lines(told, self.hint):
+        found = advice.advise(view, self.hint, rng)
+        self.terminal.table(*advice.table(found))
+        for line in advice.lines(found, self.hint):
             self.terminal.say(line)
 
     def _undo(self) -> bool:
@@ -256,18 +256,18 @@ class Game:
         self.table.deal(seed=self.seed)
         for seat, action in kept:
             self.table.act(seat, action)
-        self.told = len(records.events_of(self.table))
+        self.announced = len(records.events_of(self.table))
         self.terminal.say("Your last decision is taken back.")
         return True
 
-    # --- telling ---
+    # --- what happened ---
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         from oxx_env.notation import records, wording
         from oxx_env.show.terminal import tell_cards
 
         events = records.events_of(self.table)
-        for kind, *rest in events[self.told :]:
+        for kind, *rest in events[self.announced :]:
             if kind == "reveal":
                 self.terminal.say()
                 self.terminal.heading(f"Round {rest[0]}")
@@ -276,14 +276,14 @@ class Game:
                 name = self.names[rest[0][0]]
                 self.terminal.say(wording.placement(rest[0], name, self.table.rules, self.deck))
             elif kind == "end":
-                self._tell_end(rest[0])
-        self.told = len(events)
+                self._announce_game_end(rest[0])
+        self.announced = len(events)
         self.terminal.say()
 
-    def _tell_end(self, record: dict[str, Any]) -> None:
+    def _announce_game_end(self, record: dict[str, Any]) -> None:
         match = record["match"]
         if match["of"] == 1:
-            return  # the result says it
+            return  # `_result` follows
         self.terminal.say()
         self.terminal.heading(f"Game {match['game']} of {match['of']} is over")
         lines = [
@@ -307,8 +307,8 @@ class Game:
         winners = self.table.winners()
         goal = direction(self.table.rules)
         if self.seat not in winners:
-            told = " and ".join(self.names[seat] for seat in winners)
-            self.terminal.say(f"{told} won ({goal}). You finished in place {ranks[self.seat]}.")
+            names = " and ".join(self.names[seat] for seat in winners)
+            self.terminal.say(f"{names} won ({goal}). You finished in place {ranks[self.seat]}.")
         elif len(winners) > 1:
             self.terminal.say(f"You share the victory ({goal}).")
         else:

@@ -34,14 +34,14 @@ class Run(MatchOptions, Command):
     def run(self) -> int:
         from oxx_env.commands._seats import at_seats
         from oxx_env.game.table import Table
-        from oxx_env.lib.files import open_whole
+        from oxx_env.lib.files import open_atomic
 
         table = Table(self.players, self.rules, self.deck, self.match)
         seated = at_seats(self.bots, self.players)
         if not self.output:
             self._write(sys.stdout, table, seated)
             return OK
-        with open_whole(self.output) as file:
+        with open_atomic(self.output) as file:
             count = self._write(file, table, seated)
         self.note(f"{count} game{'s' if count != 1 else ''} written to {self.output}")
         return OK

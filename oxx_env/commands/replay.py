@@ -82,7 +82,7 @@ class Run(Report):
 
     def _draw(self, record: dict[str, Any]) -> dict[str, str]:
         """Write the pictures asked for; returns what each file shows."""
-        from oxx_env.lib.files import open_whole
+        from oxx_env.lib.files import open_atomic
         from oxx_env.show.film import moments, write_gif
 
         rounds = len(record["rounds"])
@@ -95,11 +95,11 @@ class Run(Report):
         if self.svg:
             last = rounds + 1 if self.round < 0 else self.round
             moment = [moment for moment in film if moment.round <= last][-1]
-            with open_whole(self.svg) as file:
+            with open_atomic(self.svg) as file:
                 file.write(moment.svg())
             drawn[self.svg] = f"round {moment.round}, {moment.caption}"
         if self.gif:
-            with open_whole(self.gif, "wb") as file:
+            with open_atomic(self.gif, "wb") as file:
                 count = write_gif(file, film)
             drawn[self.gif] = f"{count} pictures"
         return drawn

@@ -52,8 +52,8 @@ class Run(Command):
     """The reverse proxy's address, such as 127.0.0.1. Only this address is believed when its
     X-Forwarded-For names the client. Without it the client is the address that connects."""
     seed: Annotated[Optional[int], Range(0)] = None  # type: ignore[assignment]
-    """For tests and demonstrations only: all deals and bots follow from it, so that anybody who
-    knows it knows every hidden card. Without it each deal is secret."""
+    """For tests and demonstrations only: all deals and bots follow from it, so it reveals
+    every hidden card. Without it each deal is secret."""
 
     def run(self) -> int:
         with needed_by("the table in the browser"):
@@ -80,22 +80,22 @@ class Run(Command):
             ws="none",
             proxy_headers=bool(proxy),  # else the client is the address that connects
             forwarded_allow_ips=proxy,
-            log_level="error",  # not a line for each broken request that somebody sends
+            log_level="error",  # no line for each broken request
             access_log=False,
             timeout_keep_alive=75,  # people think for longer than the default, 5 s
             timeout_graceful_shutdown=1,
         )
 
-        tell = self._tell
+        print_addresses = self._print_addresses
 
         class Server(uvicorn.Server):
-            """Tells its address when it answers there. Answers who waits for news when Ctrl-C
-            comes, so that it can stop at once."""
+            """Prints its address when it answers there. Ctrl-C ends the requests that wait for
+            news, so that it stops at once."""
 
             async def startup(self, sockets: list[socket.socket] | None = None) -> None:
                 await super().startup(sockets)
                 if self.started:
-                    tell(port)
+                    print_addresses(port)
 
             def handle_exit(self, sig: int, frame: FrameType | None) -> None:
                 if hasattr(app.state, "loop"):  # else it has not begun
@@ -107,25 +107,25 @@ class Run(Command):
         return OK
 
     def _proxy(self) -> str:
-        """The address of the reverse proxy as the system tells it."""
+        """The address of the reverse proxy as the system writes it."""
         try:
             return str(ipaddress.ip_address(self.proxy)) if self.proxy else ""
         except ValueError:
-            told = "should be one address, such as 127.0.0.1"
-            raise UserError(f"--proxy {self.proxy}: {told}") from None
+            right = "should be one address, such as 127.0.0.1"
+            raise UserError(f"--proxy {self.proxy}: {right}") from None
 
     def _public_name(self) -> str:
         if self.name and not re.fullmatch(r"[A-Za-z0-9-]+(\.[A-Za-z0-9-]+)*", self.name):
             raise UserError(f"--name {self.name}: should be a name, such as table.example.org")
         return self.name
 
-    def _tell(self, port: int) -> None:
+    def _print_addresses(self, port: int) -> None:
         if self.name:
             print(f"It is called {self.name}: a reverse proxy should hand on https://{self.name}/")
         for name in self._names():
             print(f"The table is at http://{name}:{port}/ (Ctrl-C ends)", flush=True)
         if self.host not in LOCAL:
-            self.note("Everybody on the network who is sent a table's link can join it.")
+            self.note("Anyone on the network with a table's link can join it.")
 
     def _alone(self) -> IO[str]:
         """Makes sure that no other server keeps its tables in the folder, while this is open."""
@@ -135,13 +135,13 @@ class Run(Command):
             lock = open(folder / ".lock", "a")  # noqa: SIM115
         except OSError as error:
             raise UserError(f"--folder {self.folder}: {error.strerror or error}") from None
-        if fcntl is not None:  # where there is none, nobody looks
+        if fcntl is not None:
             try:
                 fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
             except OSError:
                 lock.close()
-                told = "another oxx serve keeps its tables there; name another folder"
-                raise UserError(f"--folder {self.folder}: {told}") from None
+                use = "another oxx serve keeps its tables there; name another folder"
+                raise UserError(f"--folder {self.folder}: {use}") from None
             remove_unfinished(folder)
         return lock
 

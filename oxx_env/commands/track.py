@@ -31,7 +31,7 @@ class Run(TableOptions, Report):
     """Follow a real game: enter what you see, get advice at each of your decisions.
 
     Enter the five row cards, your hand whenever you drew a new one, all cards of a round when they
-    are revealed, and the row where somebody had a choice; forced placements are done for you.
+    are revealed, and the row where a player had a choice; forced placements are done for you.
     Everything is kept in the file at once, and the same command goes on from there.
 
     Seats count from 0 in the order in which you will type the cards of a round.
@@ -58,12 +58,11 @@ class Run(TableOptions, Report):
         from oxx_env.show.terminal import Terminal
 
         fair(f"--bot {self.bot}", self.bot)
-        if Path(self.file).exists():
+        resumed = Path(self.file).exists()
+        if resumed:
             tracker = Tracker.load(self.file)
-            resumed = True
         else:
             tracker = Tracker(self.players, self.rules, self.deck, self.seat)
-            resumed = False
         if self.record and "positive" in tracker.rules:
             raise UserError("--record: in positive, cards stay hidden to the end")
         companion = Companion(tracker, self.file, self.bot, self.seed, Terminal(self.plain))
@@ -112,14 +111,14 @@ class Companion:
         """The state as plain JSON: what is expected, the view, and advice where one is due."""
         tracker = self.tracker
         known = tracker.expects not in ("rows", "hand")
-        told = self._advice() if self._own_decision() else None
+        found = self._advice() if self._own_decision() else None
         return {
             "file": self.file,
             "expects": tracker.expects,
             "view": tracker.view().to_dict() if known else None,
             "bot": self.bot,
-            "advice": [option.to_dict() for option in told or ()],
-            "clear": told.clear if told else None,
+            "advice": [option.to_dict() for option in found or ()],
+            "clear": found.clear if found else None,
         }
 
     def follow(self, resumed: bool) -> None:
@@ -175,7 +174,7 @@ class Companion:
             try:
                 if word in ("u", "undo"):
                     say(f"Taken back: {self.tracker.undo()}.")
-                    self._told = 0
+                    self._announced = 0
                 elif word in ("o", "over"):
                     self.tracker.enter_over()
                 else:
@@ -209,15 +208,15 @@ class Companion:
             tracker.expects
         ](numbers)
         if len(tracker.rounds) > before:
-            self._told = 0
+            self._announced = 0
 
-    # --- telling ---
+    # --- what happened ---
 
-    _told = 0  # placements of the last round already told
+    _announced = 0  # placements of the last round already announced
 
     def _show(self) -> None:
-        """What happened since, the table, and advice where it is one's turn."""
-        self._tell()
+        """What happened since, the table, and advice at the person's decisions."""
+        self._announce()
         if self.tracker.expects in ("rows", "hand"):
             return
         if self.tracker.expects == "cards" or self._own_decision():
@@ -231,18 +230,18 @@ class Companion:
             return
         self.terminal.show(self.tracker.view(), self.names)
 
-    def _tell(self) -> None:
+    def _announce(self) -> None:
         from oxx_env.notation import wording
 
         if not self.tracker.rounds:
             return
         placements = self.tracker.rounds[-1]["placements"]
-        for placement in placements[self._told :]:
+        for placement in placements[self._announced :]:
             name = self.names[placement[0]]
             self.terminal.say(wording.placement(placement, name, self.tracker.rules, self.deck))
-        if len(placements) > self._told:
+        if len(placements) > self._announced:
             self.terminal.say()
-        self._told = len(placements)
+        self._announced = len(placements)
 
     def _own_decision(self) -> bool:
         tracker = self.tracker
@@ -264,15 +263,15 @@ class Companion:
         if not self._own_decision():
             self.terminal.say("You have nothing to decide now.")
             return
-        told = self._advice()
-        self.terminal.table(*advice.table(told))
-        for line in advice.lines(told, self.bot):
+        found = self._advice()
+        self.terminal.table(*advice.table(found))
+        for line in advice.lines(found, self.bot):
             self.terminal.say(line)
 
     def _result(self) -> None:
         from oxx_env.game.scoring import direction, most_win, winners
 
-        self._tell()
+        self._announce()
         self.terminal.heading("Game over")
         view = self.tracker.view()
         best = winners(view.scores, view.rules)

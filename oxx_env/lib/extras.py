@@ -42,15 +42,16 @@ class MissingExtra(ModuleNotFoundError):
 def explain(error: ImportError, what: str = "this") -> MissingExtra | None:
     """The error that says how to install what is missing; None where it is no package of an extra.
 
-    what  that needs the package: `the table in the browser`
+    what  needs the package: `the table in the browser`
     """
     if isinstance(error, MissingExtra):
         return error
     module = (error.name or "").partition(".")[0]
     if module not in EXTRAS:
         return None
-    told = f"{what} needs {CALLED.get(module, module)}: {install_command(EXTRAS[module])}"
-    return MissingExtra(told, name=error.name)
+    name = CALLED.get(module, module)
+    text = f"{what} needs {name}: {install_command(EXTRAS[module])}"
+    return MissingExtra(text, name=error.name)
 
 
 @contextmanager
@@ -59,10 +60,10 @@ def needed_by(what: str) -> Iterator[None]:
     try:
         yield
     except ImportError as error:
-        told = explain(error, what)
-        if told is None:
+        missing = explain(error, what)
+        if missing is None:
             raise
-        raise told from error
+        raise missing from error
 
 
 def require(extra: str, what: str) -> None:
@@ -75,11 +76,11 @@ def require(extra: str, what: str) -> None:
 def install_command(extra: str) -> str:
     """The command that installs an extra for the Python that runs, from where this package came."""
     python = [sys.executable or "python", "-m", "pip", "install"]
-    return shlex.join([*python, *_wanted(extra)])
+    return shlex.join([*python, *_requirement(extra)])
 
 
-def _wanted(extra: str) -> list[str]:
-    """What to tell pip."""
+def _requirement(extra: str) -> list[str]:
+    """What pip is to install, as its arguments."""
     from importlib import metadata  # these are not loaded where nothing is missing
     from urllib.parse import urlsplit
     from urllib.request import url2pathname
@@ -99,7 +100,7 @@ def _wanted(extra: str) -> list[str]:
     file = Path(url2pathname(place.path))
     if place.scheme == "file" and file.exists():
         return [f"{file}[{extra}]"]
-    # It lies there no more, or may have changed: what the extra consists of.
+    # The file is gone or may have changed: the packages of the extra.
     part = re.compile(rf"""(.*?)\s*;.*\bextra\s*==\s*["']{extra}["']""")
     found = (part.match(line) for line in distribution.requires or ())
     return [match[1] for match in found if match]

@@ -33,11 +33,11 @@ _SPOILED = (
     NotImplementedError,
     RuntimeError,
 )
-_BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_whole`
+_BESIDE = re.compile(r"\..{1,40}\.[0-9a-f]{16}")  # see `open_atomic`
 
 
 @contextlib.contextmanager
-def open_whole(
+def open_atomic(
     path: str | os.PathLike[str], mode: str = "w", private: bool = False
 ) -> Iterator[IO[Any]]:
     """A file to write that appears at `path` when all is written; until then the old one stays.
@@ -79,7 +79,7 @@ def open_whole(
 def open_regular(path: str | os.PathLike[str]) -> Iterator[IO[bytes]]:
     """A file to read bytes from. Raises ValueError for what is no regular file (a device may have
     no end, a pipe no writer), OSError for one that cannot be read."""
-    # Without O_NONBLOCK, to open a pipe would wait for somebody to write.
+    # Without O_NONBLOCK, opening a pipe would wait for a writer.
     handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     mode = os.fstat(handle).st_mode
     if not stat.S_ISREG(mode):
@@ -110,7 +110,7 @@ def read_text(path: str | os.PathLike[str], most: int = 1 << 20) -> str:
 
 
 def read_json(path: str | os.PathLike[str], most: int = 1 << 20) -> Any:
-    """What a file of JSON tells. Raises ValueError, also for a text nested too deep, OSError."""
+    """The data of a JSON file. Raises ValueError, also for a text nested too deep, and OSError."""
     try:
         return json.loads(read_text(path, most))
     except RecursionError:
@@ -184,13 +184,13 @@ def replace_between(page: str | os.PathLike[str], begin: str, end: str, text: st
     _, second, after = rest.partition(end)
     if not first or not second:
         raise ValueError(f"{page} lacks the marks {begin} and {end}")
-    with open_whole(page) as file:
+    with open_atomic(page) as file:
         file.write(f"{before}{begin}\n\n{text}\n\n{end}{after}")
 
 
 def remove_unfinished(folder: str | os.PathLike[str]) -> None:
-    """Remove what `open_whole` had not finished in a folder, and below, when its process was
-    killed. Nobody may be writing there."""
+    """Remove what `open_atomic` had not finished in a folder, and below, when its process was
+    killed. No other process may be writing there."""
     for path in Path(folder).rglob(".*"):
         if _BESIDE.fullmatch(path.name) and path.is_file():
             path.unlink()

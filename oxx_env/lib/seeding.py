@@ -1,4 +1,4 @@
-"""Where randomness comes from: one seed, and what it is for, give every deal and every bot its own.
+"""Where randomness comes from: one seed and a purpose give each deal and each bot its own stream.
 
 A *block* is one deal played in all its seatings (a single seating in `oxx record`); the *rotation*
 is how far the seats are turned. No stream depends on another's use, so the number of workers, the

@@ -18,7 +18,7 @@ from pathlib import Path
 
 from oxx_env.lib import extras
 from oxx_env.lib.imports import UntriedVersion
-from oxx_env.lib.texts import message, shown
+from oxx_env.lib.texts import message, printable_output
 
 UNUSABLE = 2  # input or option that cannot be used
 INTERRUPTED = 130  # 128 + SIGINT
@@ -118,7 +118,7 @@ def program(name: str, stopped: str = "") -> Callable[[Main], Main]:
         @functools.wraps(main)
         def run(argv: list[str]) -> int:
             try:
-                with shown():
+                with printable_output():
                     return ended(argv)
             except BrokenPipeError:
                 # Python flushes both at its exit.

@@ -54,10 +54,10 @@ def decode(data: bytes) -> str:
 def rows(text: str) -> Iterator[tuple[int, list[str]]]:
     """(1-based line, fields) of every line that is not blank, without Excel's `sep=;`."""
     lines = [(at, line) for at, line in enumerate(re.split(r"\r\n|\n|\r", text), 1) if line.strip()]
-    told = _SEPARATOR.fullmatch(lines[0][1].rstrip(" ")) if lines else None
-    if told:
+    named = _SEPARATOR.fullmatch(lines[0][1].rstrip(" ")) if lines else None
+    if named:
         del lines[0]
-    separator = told[1] if told else _separator(lines[0][1] if lines else "")
+    separator = named[1] if named else _separator(lines[0][1] if lines else "")
     for at, line in lines:
         fields = _split(line, separator)
         if any(fields):

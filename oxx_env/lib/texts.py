@@ -69,7 +69,7 @@ def counted(number: int, what: str) -> str:
 
 
 def message(error: BaseException | str) -> str:
-    """What a person is told of an error: printable, and no longer than a page."""
+    """The text of an error for a person: printable, and no longer than a page."""
     return printable(cut(str(error), MOST_OF_A_MESSAGE))
 
 
@@ -136,8 +136,8 @@ def packed(
     return lines
 
 
-class _Shown:
-    """A stream that writes nothing which a terminal would obey, besides our own colours."""
+class _Printable:
+    """A stream that writes nothing that a terminal would obey, besides our own colors."""
 
     def __init__(self, stream: IO[str]) -> None:
         self.stream = stream
@@ -157,10 +157,10 @@ class _Shown:
 
 
 @contextmanager
-def shown() -> Iterator[None]:
-    """Within, all that goes to stdout and stderr is printable."""
+def printable_output() -> Iterator[None]:
+    """Within, everything written to stdout and stderr is printable."""
     before = sys.stdout, sys.stderr
-    streams = [s if isinstance(s, _Shown) or s is None else _Shown(s) for s in before]
+    streams = [s if isinstance(s, _Printable) or s is None else _Printable(s) for s in before]
     sys.stdout, sys.stderr = cast(list[Any], streams)
     try:
         yield
@@ -168,6 +168,6 @@ def shown() -> Iterator[None]:
         sys.stdout, sys.stderr = before
 
 
-def as_it_is(stream: IO[str]) -> IO[str]:
-    """The stream itself, for what moves the cursor on purpose and holds figures only."""
-    return stream.stream if isinstance(stream, _Shown) else stream
+def unfiltered(stream: IO[str]) -> IO[str]:
+    """The stream itself, for output that moves the cursor on purpose and holds figures only."""
+    return stream.stream if isinstance(stream, _Printable) else stream

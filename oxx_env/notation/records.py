@@ -45,7 +45,7 @@ from oxx_env.game.rules import (
 from oxx_env.game.table import MAX_SEED, Table, as_integer
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS
 from oxx_env.game.views import hide_piles
-from oxx_env.lib.files import open_regular, open_whole
+from oxx_env.lib.files import open_atomic, open_regular
 from oxx_env.lib.texts import counted, short
 from oxx_env.notation.wording import heads_on, taking_clause
 
@@ -100,7 +100,7 @@ def write_records(
     """Write records as JSON lines and return how many; the file appears whole or not at all, for
     its owner alone if it is `private`."""
     number = 0
-    with open_whole(path, private=private) as file:
+    with open_atomic(path, private=private) as file:
         for record in records:
             write_record(file, record)
             number += 1

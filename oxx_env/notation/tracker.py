@@ -38,7 +38,7 @@ from oxx_env.game.rules import (
     is_seen,
 )
 from oxx_env.game.views import View
-from oxx_env.lib.files import open_whole, read_json
+from oxx_env.lib.files import open_atomic, read_json
 from oxx_env.lib.texts import short
 from oxx_env.notation.records import Record, is_int
 
@@ -206,7 +206,7 @@ class Tracker:
 
     def save(self, path: str | os.PathLike[str]) -> None:
         """Write the tracked game; a crash leaves the file as it was."""
-        with open_whole(path) as file:
+        with open_atomic(path) as file:
             file.write(json.dumps(self.to_dict()) + "\n")
 
     @classmethod

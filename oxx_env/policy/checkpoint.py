@@ -24,7 +24,7 @@ from safetensors.numpy import save as save_tensors
 
 from oxx_env.game.observe import OBSERVATION_VERSION
 from oxx_env.game.rules import ACTIONS
-from oxx_env.lib.files import open_whole, read_bounded, read_json
+from oxx_env.lib.files import open_atomic, read_bounded, read_json
 from oxx_env.lib.texts import cut, printable
 from oxx_env.policy import rollout_net
 from oxx_env.policy.features import FEATURES_VERSION, INPUT
@@ -231,7 +231,7 @@ def checksum(spec: str | os.PathLike[str]) -> str:
 
 def write_atomically(path: Path, data: bytes) -> None:
     """Write a file so that it is there whole or not at all, also after a crash."""
-    with open_whole(path, "wb") as file:
+    with open_atomic(path, "wb") as file:
         file.write(data)
 
 

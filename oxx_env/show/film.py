@@ -3,7 +3,7 @@
     record = next(records.read_records("games.jsonl"))
     for moment in moments(record):
         moment.caption, moment.svg()
-    with open_whole("game.gif", "wb") as file:
+    with open_atomic("game.gif", "wb") as file:
         write_gif(file, moments(record))
 
 Everything is drawn as one seat sees it; the others' hands stay hidden.

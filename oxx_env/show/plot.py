@@ -8,7 +8,7 @@ import os
 from collections.abc import Sequence
 from typing import Any, NamedTuple
 
-from oxx_env.lib.files import open_whole
+from oxx_env.lib.files import open_atomic
 
 # Colour from dark to light, marker, dashes.
 STYLES = (
@@ -68,7 +68,7 @@ def draw_lines(axes: Any, lines: Sequence[Line]) -> None:
 
 def save(figure: Any, path: str | os.PathLike[str]) -> None:
     """Write a figure as a PNG that appears whole or not at all."""
-    with open_whole(path, "wb") as file:
+    with open_atomic(path, "wb") as file:
         figure.savefig(file, format="png", dpi=120)
 
 

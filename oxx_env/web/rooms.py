@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 from typing import Any
 
-from oxx_env.lib.files import open_whole, read_json
+from oxx_env.lib.files import open_atomic, read_json
 from oxx_env.notation import records
 from oxx_env.web import storage
 from oxx_env.web.errors import RequestError
@@ -169,6 +169,6 @@ def write(
     if games is not None:
         records.write_records(games, finished, private=True)
         size = games.stat().st_size
-    with open_whole(table, private=True) as file:
+    with open_atomic(table, private=True) as file:
         file.write(text)
     return len(text), size

@@ -42,7 +42,7 @@ TRAIN = (
 )
 INTERVAL = 2000 + 2048  # a state is written at the first batch after `eval_every` decisions
 ARENA = ("greedy", "random", "--players", "4", "--games", "20000", "--seed", "3", "--json")
-BESIDE = re.compile(r"\..+\.[0-9a-f]{16}")  # what `open_whole` writes before it is whole
+BESIDE = re.compile(r"\..+\.[0-9a-f]{16}")  # what `open_atomic` writes before it is whole
 
 
 @dataclass
