@@ -6,6 +6,7 @@
     python -m tests.stress.fuzz       damaged files, wrong options, any actions
     python -m tests.stress.kill       kill -9 in training and arena; full disk; read-only folder
     python -m tests.stress.endure     millions of decisions: does memory grow?
+    python -m tests.stress.size       lines and words at some commits
 
 `docs/reliability.md` holds what they print. They are made of the helpers of `tests/`.
 """
