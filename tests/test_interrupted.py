@@ -20,7 +20,7 @@ import oxx_env
 from oxx_env import arena, baron_oxx_v0, render
 from oxx_env.arena.blocks import Player, Setup
 from oxx_env.envs.single import BaronOxxSingle
-from oxx_env.game.table import Table, whole
+from oxx_env.game.table import Table, as_integer
 from oxx_env.game.views import View
 
 SOURCES = {str(path) for path in (Path(oxx_env.__file__).parent / "envs").glob("*.py")}
@@ -292,4 +292,4 @@ def test_actions_may_be_arrays_of_one() -> None:
         env.reset(seed=1)
         with pytest.raises(ValueError, match="not an integer"):
             env.step(0)
-        assert whole(kind(1)) is None
+        assert as_integer(kind(1)) is None

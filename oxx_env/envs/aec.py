@@ -1,9 +1,9 @@
 """PettingZoo's AECEnv: one seat at a time, and only seats that decide.
 
 In the card phase the deciders are selected by seat; none sees anything of the others' picks before
-all have picked. Then whoever has a choice of rows, in the order of the cards. Forced plays happen
-by themselves and pass never occurs. The same deal and the same choices give the same game as in the
-parallel environment.
+all have picked. Then the seats with a choice of rows follow, in the order of the cards. Forced
+plays happen by themselves and pass never occurs. The same deal and the same choices give the same
+game as in the parallel environment.
 """
 
 from __future__ import annotations
@@ -17,13 +17,12 @@ import numpy as np
 from numpy.typing import NDArray
 from pettingzoo import AECEnv
 
-from oxx_env.envs.match import METADATA, Match, ResetNeeded
+from oxx_env.envs.match import METADATA, ResetNeeded
 from oxx_env.envs.parallel import Observation, Seats
-from oxx_env.game.cards import DeckSpec
 from oxx_env.game.observe import OBS
 from oxx_env.game.rules import ACTIONS, PASS
 
-_NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when somebody asks
+_NO_OBS = np.empty((0, OBS), np.float32)  # observations are made when asked for
 _OF_DEAD_STEPS = (  # what the step of an agent that has terminated changes
     "agents", "rewards", "_cumulative_rewards", "terminations", "truncations", "infos",
     "agent_selection", "_skip_agent_selection",
@@ -43,23 +42,7 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
 
     # Not by PettingZoo's `aec_to_parallel`, which lets every agent act in turn: see `parallel_env`.
     metadata: dict[str, Any] = {**METADATA, "is_parallelizable": False}  # noqa: RUF012
-
-    def __init__(
-        self,
-        num_players: int = 4,
-        rules: str = "base",
-        deck: DeckSpec = "balanced",
-        games_per_match: int = 1,
-        reward: str = "points",
-        illegal_action: str = "raise",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            Match(num_players, rules, deck, games_per_match, reward, illegal_action, render_mode)
-        )
-        self._rewards = np.empty(self.match.players)
-        self._deciders: list[int] = []  # seats that decide now, in order
-        self.infos: dict[str, dict[str, Any]] = {}
+    _deciders: list[int]  # seats that decide now, in order
 
     def reset(self, seed: int | None = None, options: dict[str, Any] | None = None) -> None:
         """Start a match; for seed and options see the parallel environment's `reset`."""
@@ -157,9 +140,7 @@ class BaronOxxAEC(Seats, AECEnv[str, Observation, int | None]):
 
     def observe(self, agent: str) -> Observation:
         """What the agent sees; its mask is pass alone (9) while it has nothing to decide."""
-        seat = self._seat(agent)
-        self.match.check_dealt("observe()")
-        observation, mask = self.match.observe(seat)
+        observation, mask = self.match.observe(self._seat(agent))
         return {"observation": observation, "action_mask": mask}
 
     def last(

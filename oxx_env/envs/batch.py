@@ -5,8 +5,8 @@ compiled too, others are asked one view at a time. Tables of different sizes, ru
 may lie side by side, since observation and actions are the same for all. A match that is over is
 followed by a new one in the same step.
 
-A step works on a copy of the games and puts it in place when all is done: whatever is raised in
-between, also Ctrl-C, nothing has happened.
+A step works on a copy of the games and puts it in place when all is done: after an exception, also
+Ctrl-C, the games are as before.
 
 Axes: B environments, P seats, A actions.
 """
@@ -35,7 +35,7 @@ from oxx_env.envs.single import make_bots
 from oxx_env.game import cards, engine, scoring
 from oxx_env.game.observe import OBS
 from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, RULE_SETS, deck_record
-from oxx_env.game.table import as_integer, check_games, check_seat
+from oxx_env.game.table import MAX_SEED, as_integer, check_games, check_seat, check_seed
 from oxx_env.game.views import View
 from oxx_env.lib.seeding import bot_rng
 
@@ -80,7 +80,7 @@ class Step:
 
 
 class Batch:
-    """`size` environments; the arguments, ten because they are those of an environment, are told by
+    """`size` environments. The arguments, ten because an environment has as many, are explained in
     `vector.BaronOxxVecEnv`. Raises ValueError for one that is out of range or unknown."""
 
     def __init__(
@@ -177,9 +177,9 @@ class Batch:
     def reset(self, given: Sequence[int | None]) -> NDArray[np.float32]:
         """Start a new match everywhere: environment i by the seed `given[i]`; seeds given also
         decide the deals of later resets without. Returns observations [B, OBS]."""
-        told = [seed for seed in given if seed is not None]
-        if told:
-            self._source = np.random.default_rng(told)
+        chosen = [seed for seed in given if seed is not None]
+        if chosen:
+            self._source = np.random.default_rng(chosen)
         seeds = self._source.integers(1 << 53, size=self.size, dtype=np.uint64)
         for g, seed in enumerate(given):
             if seed is not None:
@@ -197,27 +197,27 @@ class Batch:
         self.dealt = True
         return obs
 
-    def step(self, actions: NDArray[np.integer[Any]], tell: Callable[[Step], T]) -> T:
+    def step(self, actions: NDArray[np.integer[Any]], convert: Callable[[Step], T]) -> T:
         """The learners do `actions` [B], integers; all plays on until each decides again.
 
-        Returns what `tell` makes of the `Step`, which is called while all can still be undone.
+        Returns what `convert` makes of the `Step`; an exception in it undoes the step.
         Raises IllegalAction, a ValueError, for an action that is not legal, ResetNeeded before
         `reset`, and what a bot raises. Whatever it raises, nothing has happened.
         """
         self.check_dealt("step()")
         before = self._games, self._spare, self._masks, self._totals, self._lengths
-        games, work = self._games, self._spare
+        games, new = self._games, self._spare
         self._drawn, self._replaced = {}, {}
         try:
-            work.view(np.uint8)[:] = games.view(np.uint8)
-            illegal = self._begin(work, actions)
-            self._play_on(work)
+            new.view(np.uint8)[:] = games.view(np.uint8)
+            illegal = self._begin(new, actions)
+            self._play_on(new)
             everywhere = np.arange(self.size)
             obs = np.empty((self.size, OBS), np.float32)
             dones = np.empty(self.size, np.bool_)
             masks = np.empty_like(self._masks)
-            kernels.end_batch(work, self.reward, self._rewards, dones)
-            self._observe(work, everywhere, obs, masks)
+            kernels.end_batch(new, self.reward, self._rewards, dones)
+            self._observe(new, everywhere, obs, masks)
             rewards = self._rewards[everywhere, self.seats]
             totals, lengths = self._totals + rewards, self._lengths + 1
             over = np.flatnonzero(dones)
@@ -225,7 +225,7 @@ class Batch:
                 g: Final(
                     obs[g].copy(),
                     masks[g].copy(),
-                    self._results(work[g], [int(self.seats[g])] if illegal[g] else []),
+                    self._results(new[g], [int(self.seats[g])] if illegal[g] else []),
                     float(totals[g]),
                     int(lengths[g]),
                 )
@@ -233,13 +233,13 @@ class Batch:
             }
             if over.size:
                 self._make_decks(over.tolist())
-                kernels.restart_batch(work, self._decks, over)
-                self._observe(work, over, obs, masks)
+                kernels.restart_batch(new, self._decks, over)
+                self._observe(new, over, obs, masks)
                 totals[over], lengths[over] = 0, 0
-            told = tell(Step(obs, masks.copy(), rewards, dones, finals))
-            self._games, self._spare, self._masks = work, games, masks
+            result = convert(Step(obs, masks.copy(), rewards, dones, finals))
+            self._games, self._spare, self._masks = new, games, masks
             self._totals, self._lengths = totals, lengths
-            return told
+            return result
         except BaseException:
             self._games, self._spare, self._masks, self._totals, self._lengths = before
             for generator, state in self._drawn.values():
@@ -367,6 +367,27 @@ class Batch:
         """Raises ResetNeeded before the first deal."""
         if not self.dealt:
             raise ResetNeeded(f"{what} before the first deal: call reset() first")
+
+
+class BatchEnv:
+    """What the environments made of a batch have in common."""
+
+    batch: Batch
+
+    def action_masks(self) -> NDArray[np.bool_]:
+        """The learners' legal actions, bool [B, 10]. Raises ResetNeeded before `reset`."""
+        return self.batch.masks().astype(np.bool_)
+
+    def view(self, index: int, seat: int | None = None) -> View:
+        """What a seat (the learner, if not given) of one environment knows; without a history."""
+        return self.batch.view(index, seat)
+
+
+def seeds_from(seed: Any, size: int) -> list[int | None]:
+    """The seeds of `size` environments, the i-th seed + i. Raises ValueError."""
+    if check_seed(seed) > MAX_SEED - size:
+        raise ValueError(f"the seed must be from 0 to 2**64-2 - {size}, not {seed}")
+    return [int(seed) + g for g in range(size)]
 
 
 def check_actions(actions: Any, size: int) -> NDArray[np.integer[Any]]:

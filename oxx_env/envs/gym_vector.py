@@ -8,8 +8,8 @@
         infos["action_mask"].argmax(axis=1)
     )
 
-How the batch is played is told in `batch`. A match that is over is followed by a new one in the
-same step (`AutoresetMode.SAME_STEP`): its last observation and info are `infos["final_obs"]` and
+How the batch is played: see `batch`. A match that is over is followed by a new one in the same step
+(`AutoresetMode.SAME_STEP`): its last observation and info are `infos["final_obs"]` and
 `infos["final_info"]`.
 """
 
@@ -24,16 +24,15 @@ from gymnasium.vector import AutoresetMode
 from gymnasium.vector.utils import batch_space
 from numpy.typing import NDArray
 
-from oxx_env.envs.batch import RENDER_MODES, Batch, Step, check_actions
+from oxx_env.envs.batch import RENDER_MODES, Batch, BatchEnv, Step, check_actions, seeds_from
 from oxx_env.envs.match import METADATA, action_space, observation_box
-from oxx_env.game.table import MAX_SEED, check_seed
-from oxx_env.game.views import View
+from oxx_env.game.table import check_seed
 
 _NOT_HERE = ("deck", "draw_piles", "rows", "position", "record", "round", "reset_mask")
 
 
 class BaronOxxVectorEnv(
-    gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[Any]]
+    BatchEnv, gymnasium.vector.VectorEnv[NDArray[np.float32], NDArray[np.int64], NDArray[Any]]
 ):
     """`num_envs` games, each with one learner; a finished match is followed by a new one.
 
@@ -102,11 +101,7 @@ class BaronOxxVectorEnv(
         if seed is None:
             return [None] * self.num_envs
         if isinstance(seed, int | np.integer):
-            if check_seed(seed) > MAX_SEED - self.num_envs:
-                raise ValueError(
-                    f"the seed must be from 0 to 2**64-2 - {self.num_envs}, not {seed}"
-                )
-            return [int(seed) + g for g in range(self.num_envs)]
+            return seeds_from(seed, self.num_envs)
         if not isinstance(seed, Sequence) or len(seed) != self.num_envs:
             raise ValueError(f"seeds must be {self.num_envs}, one for each environment: {seed!r}")
         return [None if one is None else check_seed(one) for one in seed]
@@ -127,9 +122,9 @@ class BaronOxxVectorEnv(
         that is not legal; ResetNeeded before `reset`. Whatever it raises, also what a bot raises
         and Ctrl-C, nothing has happened.
         """
-        return self.batch.step(check_actions(actions, self.num_envs), self._tell)
+        return self.batch.step(check_actions(actions, self.num_envs), self._converted)
 
-    def _tell(self, step: Step) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
+    def _converted(self, step: Step) -> tuple[Any, Any, Any, Any, dict[str, Any]]:
         infos: dict[str, Any] = {}
         for g, final in step.finals.items():
             info = {"action_mask": final.mask, **final.results}
@@ -140,14 +135,6 @@ class BaronOxxVectorEnv(
 
     def _infos(self, masks: NDArray[np.int8]) -> dict[str, Any]:
         return {"action_mask": masks, "_action_mask": np.ones(self.num_envs, np.bool_)}
-
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The learners' legal actions, bool [B, 10]. Raises ResetNeeded before `reset`."""
-        return self.batch.masks().astype(np.bool_)
-
-    def view(self, index: int, seat: int | None = None) -> View:
-        """What a seat (the learner, if not given) of one environment knows; without a history."""
-        return self.batch.view(index, seat)
 
     def render(self) -> tuple[Any, ...] | None:
         """Each table as its learner sees it, uint8 [height, width, 3]; None without a mode."""

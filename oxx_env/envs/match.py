@@ -22,6 +22,7 @@ from oxx_env.game.rules import ACTIONS, CARDS_DEALT, HAND_SIZE, PASS
 from oxx_env.game.table import Mark, Table, as_integer, check_seat, check_seed
 from oxx_env.game.views import View
 from oxx_env.notation import records
+from oxx_env.notation.position import deck_entry, from_text, view_from_dict
 
 ILLEGAL_ACTION = ("raise", "substitute", "terminate")
 RENDER_MODES = ("human", "rgb_array", "ansi")
@@ -96,12 +97,9 @@ class Match:
         """
         if options is not None and not isinstance(options, dict):
             raise ValueError(f"options must be a dict or None, not {options!r}")
-        told = {key: value for key, value in (options or {}).items() if value is not None}
-        start = self._start(told)
-        given = {key: told.get(key) for key in ("deck", "draw_piles", "rows")}
-        for key in ("draw_piles", "rows"):
-            if given[key] is not None:
-                given[key] = _numbers(key, given[key])
+        given = {key: value for key, value in (options or {}).items() if value is not None}
+        start = self._start(given)
+        by_hand = {key: _numbers(key, given[key]) for key in ("draw_piles", "rows") if key in given}
         if seed is not None:
             chosen = check_seed(seed)
             self._deals, self._deals_seed = None, chosen
@@ -110,34 +108,31 @@ class Match:
                 self._deals = np.random.default_rng(self._deals_seed)
             chosen = int(self._deals.integers(1 << 53))  # exact in every JSON reader
         if start is None:
-            self.table.deal(chosen, **given)
+            self.table.deal(chosen, given.get("deck"), **by_hand)
         else:
             self.table.start(start, chosen)
         self.seed, self.offenders, self._substitutes = chosen, [], None
 
-    def _start(self, told: dict[str, Any]) -> Start | None:
-        """Where the options say that the match starts; None: at the deal."""
-        kinds = [key for key in ("position", "record", "draw_piles") if key in told]
+    def _start(self, options: dict[str, Any]) -> Start | None:
+        """Where the match starts by the options; None: at the deal."""
+        kinds = [key for key in ("position", "record", "draw_piles") if key in options]
         if len(kinds) > 1:
             raise ValueError(f"options: {kinds[0]} and {kinds[1]} are two starts; choose one")
-        if ("record" in told) != ("round" in told):
+        if ("record" in options) != ("round" in options):
             raise ValueError(
                 "options: record and round belong together; round is how many rounds of the record "
                 "are finished at the start"
             )
-        if "record" in told:
-            if "deck" in told:
+        if "record" in options:
+            if "deck" in options:
                 raise ValueError("options: a record has its deck in it; leave deck out")
-            record = told["record"]
+            record, rounds = options["record"], as_integer(options["round"])
             if isinstance(record, str | bytes):
                 record = records.parse_record(record)
-            rounds = as_integer(told["round"])
-            return records.start_at(record, told["round"] if rounds is None else rounds)
-        if "position" not in told:
+            return records.start_at(record, options["round"] if rounds is None else rounds)
+        if "position" not in options:
             return None
-        from oxx_env.notation.position import deck_entry, from_text, view_from_dict
-
-        position, deck = told["position"], told.get("deck")
+        position, deck = options["position"], options.get("deck")
         otherwise: dict[str, Any] = {
             "rules": self.table.rules,
             "match": {"game": 1, "of": self.table.games_per_match},
@@ -230,7 +225,7 @@ class Match:
         if 0 <= number < ACTIONS:
             return number
         if self.illegal_action != "raise":
-            return ACTIONS  # legal for nobody
+            return ACTIONS  # never legal
         raise self.illegal(seat, number, name)
 
     # --- an exception or Ctrl-C in the middle of a step ---
@@ -253,37 +248,35 @@ class Match:
 
     def observe(self, seat: int) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Observation [OBS] and mask [A] of one seat, new arrays. Raises ValueError for a seat that
-        is not at the table."""
-        seat = check_seat(seat, self.players)
-        obs, mask = np.empty(OBS, np.float32), np.empty(ACTIONS, np.int8)
-        table = self.table
-        kernels.write_seats(
-            table.games, table.decks, seat, obs.reshape(1, OBS), mask.reshape(1, ACTIONS)
-        )
-        return obs, mask
+        is not at the table, ResetNeeded before the first deal."""
+        self.check_dealt("observe()")
+        obs, masks = self._write(check_seat(seat, self.players), 1, 1)
+        return obs[0], masks[0]
 
     def observe_all(self) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
         """Observations [P, OBS] and masks [P, A], new arrays."""
-        obs = np.empty((self.players, OBS), np.float32)
-        masks = np.empty((self.players, ACTIONS), np.int8)
-        kernels.write_seats(self.table.games, self.table.decks, 0, obs, masks)
-        return obs, masks
+        return self._write(0, self.players, self.players)
 
     def masks(self) -> NDArray[np.int8]:
         """All seats' legal actions [P, A], a new array."""
-        masks = np.empty((self.players, ACTIONS), np.int8)
-        no_obs = np.empty((0, OBS), np.float32)
-        kernels.write_seats(self.table.games, self.table.decks, 0, no_obs, masks)
-        return masks
+        return self._write(0, 0, self.players)[1]
+
+    def _write(
+        self, first: int, observed: int, masked: int
+    ) -> tuple[NDArray[np.float32], NDArray[np.int8]]:
+        """Observations and masks of so many seats from `first` on."""
+        obs, masks = np.empty((observed, OBS), np.float32), np.empty((masked, ACTIONS), np.int8)
+        kernels.write_seats(self.table.games, self.table.decks, first, obs, masks)
+        return obs, masks
 
     def results(self) -> list[dict[str, Any]]:
         """For each seat the match's `scores`, `ranks` and `winners`, in lists of its own, and
         `illegal`, the offenders' seats, where illegal actions ended it."""
-        scores, ranks = self.table.scores(), self.table.ranks()
-        told = {"scores": scores, "ranks": ranks, "winners": self.table.winners()}
+        table = self.table
+        lists = {"scores": table.scores(), "ranks": table.ranks(), "winners": table.winners()}
         if self.offenders:
-            told["illegal"] = self.offenders
-        return [{key: value[:] for key, value in told.items()} for _ in range(self.players)]
+            lists["illegal"] = self.offenders
+        return [{key: value[:] for key, value in lists.items()} for _ in range(self.players)]
 
     def add_results(self, infos: dict[str, dict[str, Any]]) -> None:
         """Put `results` into the infos of the agents, which stand there by seat."""
@@ -297,12 +290,13 @@ class Match:
         return self.players * (OBS + HAND_SIZE + cells)
 
     def state(self) -> NDArray[np.float32]:
-        """All there is to know, for centralised critics; nobody at the table knows it.
+        """The whole game with all that is hidden, for centralised critics.
 
         Float32, in this order: the observations of all seats [P, OBS] (each holds its own hand);
         the secret picks [P, 4], 1 in the slot picked; the draw piles [P, cards dealt to each, 7],
         next drawn first, of each card its number/110 and its heads of each colour/3.
         """
+        self.check_dealt("state()")
         out = np.empty(self.state_size, np.float32)
         table, seen = self.table, self.players * OBS
         no_masks = np.empty((0, ACTIONS), np.int8)
@@ -312,10 +306,12 @@ class Match:
 
     def records(self) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
+        self.check_dealt("records()")
         return records.records_of(self.table)
 
     def view(self, seat: int) -> View:
         """What the seat knows."""
+        self.check_dealt("view()")
         return self.table.view(seat)
 
     # --- drawing ---

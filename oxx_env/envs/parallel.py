@@ -34,12 +34,25 @@ Observation = dict[str, NDArray[Any]]
 class Seats:
     """The agents' names, their spaces, and what can be asked of them; for both PettingZoo APIs."""
 
-    def __init__(self, match: Match) -> None:
-        self.match = match
-        players = match.players
+    def __init__(
+        self,
+        num_players: int = 4,
+        rules: str = "base",
+        deck: DeckSpec = "balanced",
+        games_per_match: int = 1,
+        reward: str = "points",
+        illegal_action: str = "raise",
+        render_mode: str | None = None,
+    ) -> None:
+        self.match = Match(
+            num_players, rules, deck, games_per_match, reward, illegal_action, render_mode
+        )
+        players = self.match.players
+        self._rewards = np.empty(players)  # [P], written anew by each step
         self.possible_agents = [f"player_{seat}" for seat in range(players)]
         self.agents: list[str] = []
-        self.render_mode = match.render_mode
+        self.infos: dict[str, dict[str, Any]] = {}  # of the AEC environment
+        self.render_mode = render_mode
         self._seats = {agent: seat for seat, agent in enumerate(self.possible_agents)}
         self.observation_spaces: dict[str, Any] = {
             agent: spaces.Dict({"observation": observation_box(), "action_mask": mask_box()})
@@ -48,7 +61,7 @@ class Seats:
         self.action_spaces: dict[str, Any] = {
             agent: action_space() for agent in self.possible_agents
         }
-        self.state_space = spaces.Box(LOW, HIGH, (match.state_size,), np.float32)
+        self.state_space = spaces.Box(LOW, HIGH, (self.match.state_size,), np.float32)
 
     def observation_space(self, agent: str) -> Any:
         """`{"observation": float32 [OBS], "action_mask": int8 [10]}`; always the same object."""
@@ -60,18 +73,14 @@ class Seats:
 
     def view(self, agent: str) -> View:
         """What the agent knows, for bots and people. Raises ResetNeeded before the first reset."""
-        seat = self._seat(agent)
-        self.match.check_dealt("view()")
-        return self.match.view(seat)
+        return self.match.view(self._seat(agent))
 
     def state(self) -> NDArray[np.float32]:
         """All hidden cards included, for centralised critics: see `Match.state`."""
-        self.match.check_dealt("state()")
         return self.match.state()
 
     def records(self) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
-        self.match.check_dealt("records()")
         return self.match.records()
 
     def render(self) -> Any:
@@ -106,21 +115,6 @@ class BaronOxxParallel(Seats, ParallelEnv[str, Observation, int]):
     """
 
     metadata: dict[str, Any] = {**METADATA, "is_parallelizable": True}  # noqa: RUF012
-
-    def __init__(
-        self,
-        num_players: int = 4,
-        rules: str = "base",
-        deck: DeckSpec = "balanced",
-        games_per_match: int = 1,
-        reward: str = "points",
-        illegal_action: str = "raise",
-        render_mode: str | None = None,
-    ) -> None:
-        super().__init__(
-            Match(num_players, rules, deck, games_per_match, reward, illegal_action, render_mode)
-        )
-        self._rewards = np.empty(self.match.players)  # [P], written anew by each step
 
     def reset(
         self, seed: int | None = None, options: dict[str, Any] | None = None

@@ -88,7 +88,7 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
         self.match.deal(seed, options)
         self._rngs = {seat: bot_rng(self.match.seed, 0, 0, seat) for seat in self.bots}
         self._masks, self._owed = self.match.masks(), 0.0
-        while self._masks[self.seat, PASS]:  # not after a deal: everybody has four cards
+        while self._masks[self.seat, PASS]:  # not after a deal: all seats have four cards
             more, over = self._decide(PASS)
             self._owed += more
             if over:
@@ -172,12 +172,10 @@ class BaronOxxSingle(gymnasium.Env[NDArray[np.float32], int]):
 
     def view(self) -> View:
         """What the learner knows."""
-        self.match.check_dealt("view()")
         return self.match.view(self.seat)
 
     def records(self) -> list[dict[str, Any]]:
         """The finished games of the match as records (`oxx-game/1`)."""
-        self.match.check_dealt("records()")
         return self.match.records()
 
     def render(self) -> Any:

@@ -1,6 +1,6 @@
 """A batch of games for stable-baselines3: one environment = one game with one learning seat.
 
-How the batch is played is told in `batch`. This is the only module of the environments that needs
+How the batch is played: see `batch`. This is the only module of the environments that needs
 stable-baselines3 (the extra `train`); `gym_vector` is the same batch without it.
 
     from sb3_contrib import MaskablePPO
@@ -20,19 +20,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.envs.batch import Batch, Step, check_actions
+from oxx_env.envs.batch import Batch, BatchEnv, Step, check_actions, seeds_from
 from oxx_env.envs.match import METADATA, action_space, observation_box
 from oxx_env.game import cards
 from oxx_env.game.rules import RULE_SETS
-from oxx_env.game.table import MAX_SEED, check_seed
-from oxx_env.game.views import View
 from oxx_env.lib import extras
 
 with extras.needed_by("oxx_env.envs.vector"):
     from stable_baselines3.common.vec_env.base_vec_env import VecEnv
 
 
-class BaronOxxVecEnv(VecEnv):
+class BaronOxxVecEnv(BatchEnv, VecEnv):
     """`num_envs` games, each with one learner; a finished match is followed by a new one.
 
     players, rules, deck  one value, or a sequence of them: the environments go through all
@@ -104,12 +102,12 @@ class BaronOxxVecEnv(VecEnv):
 
         Returns observations [B, OBS], rewards float32 [B], dones [B] and infos, new arrays each
         time. Raises IllegalAction, a ValueError, for an action that is not legal; ResetNeeded
-        before `reset`. Whatever it raises, also what a bot raises and Ctrl-C, nothing has happened:
+        before `reset`. After any exception, also a bot's and Ctrl-C, nothing has happened:
         `learn(reset_num_timesteps=False)` goes on.
         """
-        return self.batch.step(self._actions, self._tell)
+        return self.batch.step(self._actions, self._converted)
 
-    def _tell(self, step: Step) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
+    def _converted(self, step: Step) -> tuple[Any, Any, Any, list[dict[str, Any]]]:
         infos: list[dict[str, Any]] = [{} for _ in range(self.num_envs)]
         for g, final in step.finals.items():
             infos[g] = {
@@ -125,18 +123,10 @@ class BaronOxxVecEnv(VecEnv):
         rewards = (step.rewards * self.reward_scale).astype(np.float32)
         return step.observations, rewards, step.dones, infos
 
-    def action_masks(self) -> NDArray[np.bool_]:
-        """The learners' legal actions, bool [B, 10]. Raises ResetNeeded before `reset`."""
-        return self.batch.masks().astype(np.bool_)
-
-    def view(self, index: int, seat: int | None = None) -> View:
-        """What a seat (the learner, if not given) of one environment knows; without a history."""
-        return self.batch.view(index, seat)
-
     def seed(self, seed: int | None = None) -> Sequence[int | None]:
         """At the next reset environment i starts with the deal of seed + i. None draws one."""
-        if seed is not None and check_seed(seed) > MAX_SEED - self.num_envs:
-            raise ValueError(f"the seed must be from 0 to 2**64-2 - {self.num_envs}, not {seed}")
+        if seed is not None:
+            seeds_from(seed, self.num_envs)
         return super().seed(seed)
 
     def close(self) -> None:
