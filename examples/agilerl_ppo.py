@@ -23,7 +23,7 @@ from oxx_env import GYMNASIUM_ID
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="PPO with AgileRL")
-    parser.add_argument("--decisions", type=int, default=50_000, help="to learn from")
+    parser.add_argument("--decisions", type=int, default=100_000, help="to learn from")
     decisions = parser.parse_args().decisions
     torch.manual_seed(1)
     torch.set_num_threads(1)

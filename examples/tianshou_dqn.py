@@ -44,7 +44,7 @@ class Masked(gymnasium.Wrapper):
 
 def main() -> None:
     parser = argparse.ArgumentParser(description="double DQN with Tianshou")
-    parser.add_argument("--decisions", type=int, default=50_000, help="to learn from")
+    parser.add_argument("--decisions", type=int, default=25_000, help="to learn from")
     decisions = parser.parse_args().decisions
     torch.manual_seed(1)
     torch.set_num_threads(1)
