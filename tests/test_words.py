@@ -81,3 +81,34 @@ def test_columns_turn_rows_by_ninety_degrees(some: tuple[np.uint64, ...]) -> Non
     assert [int(turned[2]) >> 8 * row & 0xFF for row in range(5)] == [
         int(word) >> 16 & 0xFF for word in some[:5]
     ]
+
+
+@kernel
+def affine(w: Any, x: Any, y: Any, shape: Any, add: Any, relu: Any) -> None:
+    simd.affine(w, 3, x, y, shape, add, relu)
+
+
+@pytest.mark.parametrize("add", [False, True])
+@pytest.mark.parametrize("relu", [False, True])
+def test_a_matrix_product_in_registers_is_that_of_numpy(add: bool, relu: bool) -> None:
+    rng = np.random.default_rng(0)
+    for rows, inputs, outputs in ((1, 5, 8), (1, 64, 72), (3, 7, 40), (4, 64, 64), (12, 29, 16)):
+        w, x, y = (
+            rng.normal(size=size).astype(np.float32)
+            for size in ((inputs + 1) * outputs + 3, (rows, inputs + 2), (rows + 1, outputs + 1))
+        )
+        expected = y.copy()
+        affine(w, x, y, (rows, inputs, outputs), add, relu)
+        simd._affine_plain(w, 3, x, expected, (rows, inputs, outputs), add, relu)
+        assert np.abs(expected[:rows, :outputs]).mean() > 0.5
+        np.testing.assert_allclose(y, expected, atol=2e-5)
+
+
+@kernel
+def dot(w: Any, x: Any, count: Any) -> Any:
+    return simd.dot(w, 1, x, count)
+
+
+def test_a_dot_product_in_lanes_is_that_of_numpy() -> None:
+    w, x = np.random.default_rng(0).normal(size=(2, 65)).astype(np.float32)
+    assert dot(w, x, 64) == pytest.approx(simd._dot_plain(w, 1, x, 64), abs=1e-5)

@@ -4,16 +4,18 @@ The network treats cards and rows as sets. Every (card, row) pair is scored by s
 pool over rows, the hand pools over cards; the six colours enter through sums over colours and the
 other seats through a mean, so that permuting colours, rows, hand slots or other seats permutes the
 output and nothing else. Its input is the observation and the features (`oxx_env.policy.features`),
-in this order. `oxx_env.policy.network` is the same network in torch, for learning.
+in this order. `oxx_env.policy.network` is the same network in torch, for learning: `forward` here
+goes through the same steps with the same names of layers.
 
-All weights lie in one float32 vector; `LAYERS` says where. A layer of `inputs` and `outputs` is
+All weights lie in one float32 vector; `layers` says where. A layer of `inputs` and `outputs` is
 stored as [inputs + 1, outputs], the last row being the bias.
 """
 
 from __future__ import annotations
 
+from collections import namedtuple
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -32,6 +34,7 @@ from oxx_env.game.observe import (
 )
 from oxx_env.game.rules import ACTIONS, FIRST_ROW, HAND_SIZE, MAX_PLAYERS, N_COLORS, PASS, ROWS
 from oxx_env.lib.jit import kernel, kernel_fma
+from oxx_env.lib.simd import affine, dot
 from oxx_env.policy.features import INPUT, OPTION_FIELDS, SLOT_FIELDS
 
 SMALL = 16  # width of the sums over colours and of the mean over seats
@@ -135,10 +138,70 @@ def hidden_of(weights: int) -> int:
     raise ValueError(f"no network of this architecture has {weights} weights")
 
 
-def workspace(hidden: int) -> NDArray[np.float32]:
-    """Scratch memory for `forward`; one for each thread."""
-    size = 2 * CONTEXT + CARDS * CARD_IN + ROWS * ROW_IN + hidden * (2 * CARDS + 3 * ROWS + 24)
-    return np.zeros(size + CARDS * ROWS * hidden, np.float32)
+def _for_any_width() -> dict[str, tuple[int, ...]]:
+    """Of each layer the coefficients of inputs (1, hidden), outputs (1, hidden) and place in the
+    weight vector (1, hidden, hidden squared), from `layers` of three widths."""
+    found: dict[str, tuple[int, ...]] = {}
+    for zero, one, two in zip(*(layers(hidden).values() for hidden in range(3)), strict=True):
+        square = (two.at - 2 * one.at + zero.at) // 2
+        found[zero.name] = (
+            *(zero.inputs, one.inputs - zero.inputs),
+            *(zero.outputs, one.outputs - zero.outputs),
+            *(zero.at, one.at - zero.at - square, square),
+        )
+    return found
+
+
+LAYERS: Any = namedtuple("LAYERS", layers(0))(**_for_any_width())
+
+
+class Memory(NamedTuple):
+    """What `forward` works with; one for each thread. Cards are those that are there, the hand
+    first; pairs are listed card by card."""
+
+    seats_in: NDArray[np.float32]  # [other seats, SEAT_FIELDS]
+    seats: NDArray[np.float32]  # [other seats, SMALL]
+    context_in: NDArray[np.float32]  # [1, CONTEXT]
+    context: NDArray[np.float32]  # [1, hidden]
+    shared: NDArray[np.float32]  # [1, hidden], what the context adds to each pair or card
+    cards_in: NDArray[np.float32]  # [CARDS, CARD_IN]
+    rows_in: NDArray[np.float32]  # [ROWS, ROW_IN]
+    pairs_in: NDArray[np.float32]  # [CARDS * ROWS, PAIR_FIELDS]
+    options_in: NDArray[np.float32]  # [ROWS, OPTION_FIELDS]
+    of_card: NDArray[np.float32]  # [CARDS, hidden], what a card adds to its pairs
+    of_row: NDArray[np.float32]  # [ROWS, hidden], what a row adds to its pairs
+    first: NDArray[np.float32]  # [CARDS * ROWS, hidden], first layer of the pairs
+    second: NDArray[np.float32]  # [CARDS * ROWS, hidden]
+    pool: NDArray[np.float32]  # [CARDS, 2 * hidden], mean and maximum over the rows
+    tokens: NDArray[np.float32]  # [CARDS, hidden], the cards
+    value_in: NDArray[np.float32]  # [1, 4 * hidden], mean and maximum of the hand, placed, context
+    hand: NDArray[np.float32]  # [1, hidden]
+    scored: NDArray[np.float32]  # [CARDS, hidden], last layer before a score
+
+
+def workspace(hidden: int) -> Memory:
+    """Memory for `forward` of a network of this width, or a smaller one."""
+    shapes = (
+        (MAX_PLAYERS - 1, len(SEAT_FIELDS)),
+        (MAX_PLAYERS - 1, SMALL),
+        (1, CONTEXT),
+        (1, hidden),
+        (1, hidden),
+        (CARDS, CARD_IN),
+        (ROWS, ROW_IN),
+        (CARDS * ROWS, len(PAIR_FIELDS)),
+        (ROWS, len(OPTION_FIELDS)),
+        (CARDS, hidden),
+        (ROWS, hidden),
+        (CARDS * ROWS, hidden),
+        (CARDS * ROWS, hidden),
+        (CARDS, 2 * hidden),
+        (CARDS, hidden),
+        (1, 4 * hidden),
+        (1, hidden),
+        (CARDS, hidden),
+    )
+    return Memory(*(np.zeros(shape, np.float32) for shape in shapes))
 
 
 _CARDS, _CARD = START["cards"], len(CARD_FIELDS)
@@ -148,119 +211,79 @@ _SEATS, _SEAT = START["seats"], len(SEAT_FIELDS)
 _UNSEEN = START["unseen"]
 _OPTIONS, _OPTION = OBS, len(OPTION_FIELDS)
 _SLOTS, _SLOT = OBS + ROWS * len(OPTION_FIELDS), len(SLOT_FIELDS)
-_CARD_COLORS = len(CARD_SCALARS) + _SLOT  # where a card's sum over colours starts
 _CARD_SCALARS = np.array(CARD_SCALARS, np.int64)
 _ROW_SCALARS = np.array(ROW_SCALARS, np.int64)
 _UNSEEN_SCALARS = np.array(UNSEEN_SCALARS, np.int64)
 _ZERO = np.float32(0)
 
 
-@kernel_fma
-def _add(w, at, x, x_at, inputs, y, y_at, outputs):
-    """y += x W, without the bias."""
-    # Slices, because the compiler can only vectorise what it knows to be no negative index; eight
-    # inputs at a time, because reading and writing y would otherwise take most of the time.
-    out = y[y_at : y_at + outputs]
-    whole = inputs - inputs % 8
-    for i in range(0, whole, 8):
-        start = at + i * outputs
-        w0 = w[start : start + outputs]
-        w1 = w[start + outputs : start + 2 * outputs]
-        w2 = w[start + 2 * outputs : start + 3 * outputs]
-        w3 = w[start + 3 * outputs : start + 4 * outputs]
-        w4 = w[start + 4 * outputs : start + 5 * outputs]
-        w5 = w[start + 5 * outputs : start + 6 * outputs]
-        w6 = w[start + 6 * outputs : start + 7 * outputs]
-        w7 = w[start + 7 * outputs : start + 8 * outputs]
-        v = x[x_at + i : x_at + i + 8]
-        x0, x1, x2, x3, x4, x5, x6, x7 = v[0], v[1], v[2], v[3], v[4], v[5], v[6], v[7]
-        for j in range(outputs):
-            total = out[j] + x0 * w0[j]
-            total += x1 * w1[j]
-            total += x2 * w2[j]
-            total += x3 * w3[j]
-            total += x4 * w4[j]
-            total += x5 * w5[j]
-            total += x6 * w6[j]
-            total += x7 * w7[j]
-            out[j] = total
-    for i in range(whole, inputs):
-        value = x[x_at + i]
-        row = w[at + i * outputs : at + (i + 1) * outputs]
-        for j in range(outputs):
-            out[j] += value * row[j]
-
-
-@kernel_fma
-def _add_rows(w, at, x, x_at, x_step, inputs, y, y_at, outputs):
-    """`_add` for ROWS inputs, `x_step` apart, at once: each weight is read once for all of them.
-
-    y [ROWS, outputs]
-    """
-    assert ROWS == 5
-    y0 = y[y_at : y_at + outputs]
-    y1 = y[y_at + outputs : y_at + 2 * outputs]
-    y2 = y[y_at + 2 * outputs : y_at + 3 * outputs]
-    y3 = y[y_at + 3 * outputs : y_at + 4 * outputs]
-    y4 = y[y_at + 4 * outputs : y_at + 5 * outputs]
-    whole = inputs - inputs % 2
-    for i in range(0, whole, 2):
-        start = at + i * outputs
-        v, w_ = w[start : start + outputs], w[start + outputs : start + 2 * outputs]
-        k = x_at + i
-        a0, b0 = x[k], x[k + 1]
-        a1, b1 = x[k + x_step], x[k + x_step + 1]
-        a2, b2 = x[k + 2 * x_step], x[k + 2 * x_step + 1]
-        a3, b3 = x[k + 3 * x_step], x[k + 3 * x_step + 1]
-        a4, b4 = x[k + 4 * x_step], x[k + 4 * x_step + 1]
-        for j in range(outputs):
-            vj, wj = v[j], w_[j]
-            y0[j] = (y0[j] + a0 * vj) + b0 * wj
-            y1[j] = (y1[j] + a1 * vj) + b1 * wj
-            y2[j] = (y2[j] + a2 * vj) + b2 * wj
-            y3[j] = (y3[j] + a3 * vj) + b3 * wj
-            y4[j] = (y4[j] + a4 * vj) + b4 * wj
-    for i in range(whole, inputs):
-        for row in range(ROWS):
-            _add(
-                w, at + i * outputs, x, x_at + row * x_step + i, 1, y, y_at + row * outputs, outputs
-            )
+# --- layers -------------------------------------------------------------------------------------
 
 
 @kernel
-def _bias(w, at, inputs, y, y_at, outputs):
-    """y = b."""
-    row = at + inputs * outputs
-    for j in range(outputs):
-        y[y_at + j] = w[row + j]
+def _place(layer, hidden):
+    """Inputs, outputs and place in the weight vector of one of `LAYERS`."""
+    inputs, outputs = layer[0] + layer[1] * hidden, layer[2] + layer[3] * hidden
+    return inputs, outputs, layer[4] + (layer[5] + layer[6] * hidden) * hidden
 
 
 @kernel
-def _add_bias(w, at, inputs, y, y_at, outputs):
-    row = at + inputs * outputs
-    for j in range(outputs):
-        y[y_at + j] += w[row + j]
+def _affine(w, layer, hidden, x, y, rows):
+    """y = x W + b, for the first `rows` rows of x."""
+    inputs, outputs, at = _place(layer, hidden)
+    affine(w, at, x, y, (rows, inputs, outputs), False, False)
 
 
 @kernel
-def _relu(y, y_at, outputs):
-    for j in range(outputs):
-        y[y_at + j] = max(y[y_at + j], _ZERO)
+def _add_affine(w, layer, hidden, x, y, rows):
+    """y += x W + b"""
+    inputs, outputs, at = _place(layer, hidden)
+    affine(w, at, x, y, (rows, inputs, outputs), True, False)
 
 
 @kernel
-def _zero(y, y_at, outputs):
-    for j in range(outputs):
-        y[y_at + j] = _ZERO
+def _relu_affine(w, layer, hidden, x, y, rows):
+    """y = relu(x W + b)"""
+    inputs, outputs, at = _place(layer, hidden)
+    affine(w, at, x, y, (rows, inputs, outputs), False, True)
+
+
+@kernel
+def _relu_add_affine(w, layer, hidden, x, y, rows):
+    """y = relu(y + x W + b)"""
+    inputs, outputs, at = _place(layer, hidden)
+    affine(w, at, x, y, (rows, inputs, outputs), True, True)
+
+
+@kernel
+def _score(w, layer, hidden, x):
+    """The output of a layer that has one, for inputs x."""
+    inputs, _, at = _place(layer, hidden)
+    return w[at + inputs] + dot(w, at, x, inputs)
+
+
+@kernel
+def _copy(x, y):
+    # An assignment of slices would allocate, in case both overlap.
+    for j in range(len(x)):
+        y[j] = x[j]
+
+
+@kernel
+def _sum(a, b, out):
+    """out = a + b, one line each."""
+    for j in range(len(out)):
+        out[j] = a[j] + b[j]
 
 
 @kernel_fma
-def _color_sum(w, at, x, inputs, y, y_at):
-    """y += the sum over colours of relu(x W + b), for one colour's inputs `x[:inputs]`."""
+def _add_color(w, layer, x, out):
+    """out += relu(x W + b): one colour's part of a sum over colours, [SMALL]."""
+    # Of known width, so that the compiler unrolls all. A layer of three inputs ignores the fourth.
+    inputs, _, at = _place(layer, 0)
+    bias = w[at + inputs * SMALL : at + (inputs + 1) * SMALL]
     w0, w1 = w[at : at + SMALL], w[at + SMALL : at + 2 * SMALL]
     w2, w3 = w[at + 2 * SMALL : at + 3 * SMALL], w[at + 3 * SMALL : at + 4 * SMALL]
-    bias = w[at + inputs * SMALL : at + (inputs + 1) * SMALL]
-    out = y[y_at : y_at + SMALL]
     x0, x1, x2, x3 = x[0], x[1], x[2], x[3] if inputs == 4 else _ZERO
     for j in range(SMALL):
         value = bias[j] + x0 * w0[j]
@@ -270,12 +293,171 @@ def _color_sum(w, at, x, inputs, y, y_at):
         out[j] += max(value, _ZERO)
 
 
-@kernel_fma
-def _score(w, at, x, x_at, inputs):
-    value = w[at + inputs]
-    for i in range(inputs):
-        value += x[x_at + i] * w[at + i]
-    return value
+# --- parts of the network -----------------------------------------------------------------------
+
+
+@kernel
+def _context(w, hidden, obs, work):
+    """Plain pieces, unseen cards, the own seat and the mean over the other seats."""
+    x = work.context_in[0]
+    _copy(obs[:_PLAIN], x)
+    at = _PLAIN
+    for i in range(len(UNSEEN_SCALARS)):
+        x[at + i] = obs[_UNSEEN + _UNSEEN_SCALARS[i]]
+    at += len(UNSEEN_SCALARS)
+    _copy(obs[_SEATS : _SEATS + _SEAT], x[at:])
+    at += _SEAT
+    others = 0
+    for seat in range(1, MAX_PLAYERS):
+        start = _SEATS + seat * _SEAT
+        if obs[start] != _ZERO:
+            _copy(obs[start : start + _SEAT], work.seats_in[others])
+            others += 1
+    _relu_affine(w, LAYERS.seat, hidden, work.seats_in, work.seats, others)
+    share = np.float32(1) / np.float32(max(others, 1))
+    for j in range(SMALL):
+        total = _ZERO
+        for seat in range(others):
+            total += work.seats[seat, j]
+        x[at + j] = total * share
+    _relu_affine(w, LAYERS.context, hidden, work.context_in, work.context, 1)
+
+
+@kernel
+def _gather_cards(obs, work):
+    """The cards that are there and their pairs, without the sums over colours. Returns how many are
+    in the hand, and how many there are with the one being placed."""
+    held, count = 0, 0
+    for card in range(CARDS):
+        start = _CARDS + card * _CARD
+        if obs[start] == _ZERO:
+            continue
+        x = work.cards_in[count]
+        for i in range(len(_CARD_SCALARS)):
+            x[i] = obs[start + _CARD_SCALARS[i]]
+        at = len(_CARD_SCALARS)
+        for i in range(_SLOT):
+            x[at + i] = obs[_SLOTS + card * _SLOT + i] if card < HAND_SIZE else _ZERO
+        for row in range(ROWS):
+            start = _PAIRS + (card * ROWS + row) * _PAIR
+            for i in range(_PAIR):
+                work.pairs_in[count * ROWS + row, i] = obs[start + i]
+        held += card < HAND_SIZE
+        count += 1
+    return held, count
+
+
+@kernel
+def _gather_rows(obs, work):
+    """The rows, without the sums over colours, and the features of placing a card there."""
+    for row in range(ROWS):
+        for i in range(len(_ROW_SCALARS)):
+            work.rows_in[row, i] = obs[_ROWS + row * _ROW + _ROW_SCALARS[i]]
+        for i in range(_OPTION):
+            work.options_in[row, i] = obs[_OPTIONS + row * _OPTION + i]
+
+
+@kernel
+def _sum_colors(w, obs, work, held, count):
+    """The sums over colours of cards and rows, behind their other inputs."""
+    work.cards_in[:count, CARD_IN - SMALL :] = _ZERO
+    work.rows_in[:, ROW_IN - SMALL :] = _ZERO
+    for color in range(N_COLORS):
+        unseen = obs[_UNSEEN + UNSEEN_COLORS + color]
+        in_hand = _ZERO
+        for slot in range(HAND_SIZE):
+            in_hand += obs[_CARDS + slot * _CARD + CARD_COLORS + color]
+        for k in range(count):
+            card = k if k < held else HAND_SIZE
+            own = obs[_CARDS + card * _CARD + CARD_COLORS + color]
+            x = own, unseen, in_hand, _ZERO
+            _add_color(w, LAYERS.card_color, x, work.cards_in[k, CARD_IN - SMALL :])
+        for row in range(ROWS):
+            at = _ROWS + row * _ROW + color
+            x = obs[at + END_COLORS], obs[at + ROW_COLORS], unseen, in_hand
+            _add_color(w, LAYERS.row_color, x, work.rows_in[row, ROW_IN - SMALL :])
+
+
+@kernel
+def _pairs(w, hidden, work, count, placing):
+    """Both layers of every (card, row) pair, into `work.second`."""
+    rows, pairs = work.of_row, work.first
+    _affine(w, LAYERS.pair_row, hidden, work.rows_in, rows, ROWS)
+    _affine(w, LAYERS.pair_context, hidden, work.context, work.shared, 1)
+    for row in range(ROWS):
+        _sum(rows[row, :hidden], work.shared[0, :hidden], rows[row, :hidden])
+    _affine(w, LAYERS.pair_card, hidden, work.cards_in, work.of_card, count)
+    for card in range(count):
+        for row in range(ROWS):
+            pair = pairs[card * ROWS + row, :hidden]
+            _sum(work.of_card[card, :hidden], rows[row, :hidden], pair)
+    if placing:  # it is the last card
+        own = pairs[(count - 1) * ROWS :]
+        _add_affine(w, LAYERS.pair_option, hidden, work.options_in, own, ROWS)
+    _relu_add_affine(w, LAYERS.pair_pair, hidden, work.pairs_in, pairs, count * ROWS)
+    _relu_affine(w, LAYERS.pair, hidden, pairs, work.second, count * ROWS)
+
+
+@kernel
+def _pool_rows(pairs, mean, most):
+    """Mean and maximum of the pairs of a card, [ROWS, hidden]."""
+    a, b, c, d, e = pairs[0], pairs[1], pairs[2], pairs[3], pairs[4]
+    for j in range(len(mean)):
+        mean[j] = (a[j] + b[j] + c[j] + d[j] + e[j]) * np.float32(1 / ROWS)
+        most[j] = max(max(max(a[j], b[j]), max(c[j], d[j])), e[j])
+
+
+@kernel
+def _tokens(w, hidden, work, count):
+    """The pairs pooled over the rows, and the cards made of them."""
+    _affine(w, LAYERS.card_context, hidden, work.context, work.shared, 1)
+    for card in range(count):
+        pool = work.pool[card]
+        _pool_rows(work.second[card * ROWS :], pool[:hidden], pool[hidden : 2 * hidden])
+        _copy(work.shared[0, :hidden], work.tokens[card])
+    _add_affine(w, LAYERS.card_card, hidden, work.cards_in, work.tokens, count)
+    _relu_add_affine(w, LAYERS.card_pool, hidden, work.pool, work.tokens, count)
+
+
+@kernel
+def _pool_hand(w, hidden, work, held, placing):
+    """Mean and maximum over the hand, the card being placed and the context, into
+    `work.value_in`; what the hand adds to every score, into `work.hand`."""
+    mean, most = work.value_in[0, :hidden], work.value_in[0, hidden : 2 * hidden]
+    mean[:] = _ZERO
+    most[:] = _ZERO
+    for card in range(held):
+        token = work.tokens[card, :hidden]
+        for j in range(hidden):
+            mean[j] += token[j]
+            most[j] = max(most[j], token[j])
+    share = np.float32(1) / np.float32(max(held, 1))
+    placed = work.value_in[0, 2 * hidden : 3 * hidden]
+    for j in range(hidden):
+        mean[j] *= share
+        placed[j] = work.tokens[held, j] if placing else _ZERO
+    _copy(work.context[0, :hidden], work.value_in[0, 3 * hidden :])
+    _affine(w, LAYERS.hand, hidden, work.value_in, work.hand, 1)
+
+
+@kernel
+def _score_slots(w, hidden, work, held, logits):
+    for slot in range(held):
+        _copy(work.hand[0, :hidden], work.scored[slot])
+    _relu_add_affine(w, LAYERS.slot, hidden, work.tokens, work.scored, held)
+    for slot in range(held):
+        logits[slot] = _score(w, LAYERS.slot_score, hidden, work.scored[slot])
+
+
+@kernel
+def _score_rows(w, hidden, work, held, logits):
+    """The rows for the card being placed, which is the last card."""
+    _add_affine(w, LAYERS.place_card, hidden, work.tokens[held:], work.hand, 1)
+    for row in range(ROWS):
+        _copy(work.hand[0, :hidden], work.scored[row])
+    _relu_add_affine(w, LAYERS.place_pair, hidden, work.second[held * ROWS :], work.scored, ROWS)
+    for row in range(ROWS):
+        logits[FIRST_ROW + row] = _score(w, LAYERS.place_score, hidden, work.scored[row])
 
 
 @kernel
@@ -285,211 +467,29 @@ def forward(w, hidden, obs, work, logits):
     w       float32 [weights], see `layers`
     hidden  width of the network
     obs     float32 [INPUT], from `features.encode_input`
-    work    float32, from `workspace`
+    work    from `workspace`
     logits  float32 [ACTIONS], written; actions that the observation has no card or row for get 0
 
     Returns the value: expected change of scaled relative points to come.
     """
-    at_seat = 0
-    at_card_color = at_seat + (_SEAT + 1) * SMALL
-    at_row_color = at_card_color + 4 * SMALL
-    at_context = at_row_color + 5 * SMALL
-    at_pair_card = at_context + (CONTEXT + 1) * hidden
-    at_pair_row = at_pair_card + (CARD_IN + 1) * hidden
-    at_pair_pair = at_pair_row + (ROW_IN + 1) * hidden
-    at_pair_option = at_pair_pair + (_PAIR + 1) * hidden
-    at_pair_context = at_pair_option + (_OPTION + 1) * hidden
-    square = (hidden + 1) * hidden
-    at_pair = at_pair_context + square
-    at_card_pool = at_pair + square
-    at_card_card = at_card_pool + (2 * hidden + 1) * hidden
-    at_card_context = at_card_card + (CARD_IN + 1) * hidden
-    at_hand = at_card_context + square
-    at_slot = at_hand + (2 * hidden + 1) * hidden
-    at_slot_score = at_slot + square
-    at_place_pair = at_slot_score + hidden + 1
-    at_place_card = at_place_pair + square
-    at_place_score = at_place_card + square
-    at_value = at_place_score + hidden + 1
-    at_value_score = at_value + (4 * hidden + 1) * hidden
+    logits[:] = _ZERO
+    _context(w, hidden, obs, work)
+    held, count = _gather_cards(obs, work)
+    placing = count > held
+    _gather_rows(obs, work)
+    _sum_colors(w, obs, work, held, count)
+    _pairs(w, hidden, work, count, placing)
+    _tokens(w, hidden, work, count)
+    _pool_hand(w, hidden, work, held, placing)
+    if placing:
+        _score_rows(w, hidden, work, held, logits)
+    else:
+        _score_slots(w, hidden, work, held, logits)
+    _relu_affine(w, LAYERS.value, hidden, work.value_in, work.scored, 1)
+    return _score(w, LAYERS.value_score, hidden, work.scored[0])
 
-    # Places in the workspace.
-    s_context_in = 0
-    s_color = CONTEXT
-    s_card = s_color + CONTEXT
-    s_row = s_card + CARDS * CARD_IN
-    s_context = s_row + ROWS * ROW_IN  # the context itself, [hidden]
-    s_shared = s_context + hidden  # what the context adds to every pair
-    s_shared_card = s_shared + hidden  # ... and to every card
-    s_pair_row = s_shared_card + hidden  # [ROWS, hidden]
-    s_pair_card = s_pair_row + ROWS * hidden  # [hidden], of one card
-    s_pair = s_pair_card + hidden  # [ROWS, hidden], first layer of one card's pairs
-    s_pool = s_pair + ROWS * hidden  # [2 hidden], mean and max over rows of one card
-    s_cards = s_pool + 2 * hidden  # [CARDS, hidden]
-    s_value_in = s_cards + CARDS * hidden  # [4 hidden]: hand mean, hand max, placed card, context
-    s_hand = s_value_in + 4 * hidden
-    s_out = s_hand + hidden
-    s_placed = s_out + hidden
-    s_pairs = s_placed + 2 * hidden  # [ROWS, hidden], second layer of one card's pairs
 
-    for action in range(ACTIONS):
-        logits[action] = _ZERO
-
-    # Context: plain pieces, unseen cards, own seat, mean over the other seats.
-    for i in range(_PLAIN):
-        work[s_context_in + i] = obs[i]
-    at = s_context_in + _PLAIN
-    for i in range(len(UNSEEN_SCALARS)):
-        work[at + i] = obs[_UNSEEN + _UNSEEN_SCALARS[i]]
-    at += len(UNSEEN_SCALARS)
-    for i in range(_SEAT):
-        work[at + i] = obs[_SEATS + i]
-    at += _SEAT
-    _zero(work, at, SMALL)
-    others = 0
-    for seat in range(1, MAX_PLAYERS):
-        if obs[_SEATS + seat * _SEAT] != _ZERO:
-            others += 1
-            _bias(w, at_seat, _SEAT, work, s_color, SMALL)
-            _add(w, at_seat, obs, _SEATS + seat * _SEAT, _SEAT, work, s_color, SMALL)
-            for j in range(SMALL):
-                work[at + j] += max(work[s_color + j], _ZERO)
-    share = np.float32(1) / np.float32(max(others, 1))
-    for j in range(SMALL):
-        work[at + j] *= share
-    _bias(w, at_context, CONTEXT, work, s_context, hidden)
-    _add(w, at_context, work, s_context_in, CONTEXT, work, s_context, hidden)
-    _relu(work, s_context, hidden)
-    _bias(w, at_pair_context, hidden, work, s_shared, hidden)
-    _add(w, at_pair_context, work, s_context, hidden, work, s_shared, hidden)
-    _bias(w, at_card_context, hidden, work, s_shared_card, hidden)
-    _add(w, at_card_context, work, s_context, hidden, work, s_shared_card, hidden)
-
-    # Cards and rows: scalars, and sums over the colours.
-    for card in range(CARDS):
-        for i in range(len(CARD_SCALARS)):
-            work[s_card + card * CARD_IN + i] = obs[_CARDS + card * _CARD + _CARD_SCALARS[i]]
-        at = s_card + card * CARD_IN + len(CARD_SCALARS)
-        for i in range(_SLOT):
-            work[at + i] = obs[_SLOTS + card * _SLOT + i] if card < HAND_SIZE else _ZERO
-        _zero(work, at + _SLOT, SMALL)
-    for row in range(ROWS):
-        for i in range(len(ROW_SCALARS)):
-            work[s_row + row * ROW_IN + i] = obs[_ROWS + row * _ROW + _ROW_SCALARS[i]]
-        _zero(work, s_row + row * ROW_IN + len(ROW_SCALARS), SMALL)
-    color_in = work[s_color : s_color + 4]
-    for color in range(N_COLORS):
-        unseen = obs[_UNSEEN + UNSEEN_COLORS + color]
-        in_hand = _ZERO
-        for slot in range(HAND_SIZE):
-            in_hand += obs[_CARDS + slot * _CARD + CARD_COLORS + color]
-        for card in range(CARDS):
-            if obs[_CARDS + card * _CARD] != _ZERO:
-                color_in[0] = obs[_CARDS + card * _CARD + CARD_COLORS + color]
-                color_in[1] = unseen
-                color_in[2] = in_hand
-                at = s_card + card * CARD_IN + _CARD_COLORS
-                _color_sum(w, at_card_color, color_in, 3, work, at)
-        for row in range(ROWS):
-            color_in[0] = obs[_ROWS + row * _ROW + END_COLORS + color]
-            color_in[1] = obs[_ROWS + row * _ROW + ROW_COLORS + color]
-            color_in[2] = unseen
-            color_in[3] = in_hand
-            at = s_row + row * ROW_IN + len(ROW_SCALARS)
-            _color_sum(w, at_row_color, color_in, 4, work, at)
-    for row in range(ROWS):
-        at = s_pair_row + row * hidden
-        _bias(w, at_pair_row, ROW_IN, work, at, hidden)
-    _add_rows(w, at_pair_row, work, s_row, ROW_IN, ROW_IN, work, s_pair_row, hidden)
-    for row in range(ROWS):
-        at = s_pair_row + row * hidden
-        _add_bias(w, at_pair_pair, _PAIR, work, at, hidden)
-        for j in range(hidden):
-            work[at + j] += work[s_shared + j]
-
-    # Pairs, pooled over rows into cards, pooled over the hand.
-    _zero(work, s_value_in, 3 * hidden)
-    held = 0
-    for card in range(CARDS):
-        if obs[_CARDS + card * _CARD] == _ZERO:
-            continue
-        _bias(w, at_pair_card, CARD_IN, work, s_pair_card, hidden)
-        _add(w, at_pair_card, work, s_card + card * CARD_IN, CARD_IN, work, s_pair_card, hidden)
-        for row in range(ROWS):
-            at = row * hidden
-            for j in range(hidden):
-                work[s_pair + at + j] = work[s_pair_card + j] + work[s_pair_row + at + j]
-        at = _PAIRS + card * ROWS * _PAIR
-        _add_rows(w, at_pair_pair, obs, at, _PAIR, _PAIR, work, s_pair, hidden)
-        if card == HAND_SIZE:
-            for row in range(ROWS):
-                _add_bias(w, at_pair_option, _OPTION, work, s_pair + row * hidden, hidden)
-            _add_rows(w, at_pair_option, obs, _OPTIONS, _OPTION, _OPTION, work, s_pair, hidden)
-        _relu(work, s_pair, ROWS * hidden)
-        for row in range(ROWS):
-            _bias(w, at_pair, hidden, work, s_pairs + row * hidden, hidden)
-        _add_rows(w, at_pair, work, s_pair, hidden, hidden, work, s_pairs, hidden)
-        _relu(work, s_pairs, ROWS * hidden)
-        for j in range(hidden):
-            total = most = work[s_pairs + j]
-            for row in range(1, ROWS):
-                value = work[s_pairs + row * hidden + j]
-                total += value
-                most = max(most, value)
-            work[s_pool + j] = total * np.float32(1 / ROWS)
-            work[s_pool + hidden + j] = most
-        at = s_cards + card * hidden
-        for j in range(hidden):
-            work[at + j] = work[s_shared_card + j]
-        _add_bias(w, at_card_pool, 2 * hidden, work, at, hidden)
-        _add(w, at_card_pool, work, s_pool, 2 * hidden, work, at, hidden)
-        _add_bias(w, at_card_card, CARD_IN, work, at, hidden)
-        _add(w, at_card_card, work, s_card + card * CARD_IN, CARD_IN, work, at, hidden)
-        _relu(work, at, hidden)
-        if card < HAND_SIZE:
-            held += 1
-            for j in range(hidden):
-                work[s_value_in + j] += work[at + j]
-                most = max(work[s_value_in + hidden + j], work[at + j])
-                work[s_value_in + hidden + j] = most
-        else:
-            for j in range(hidden):
-                work[s_value_in + 2 * hidden + j] = work[at + j]
-    share = np.float32(1) / np.float32(max(held, 1))
-    for j in range(hidden):
-        work[s_value_in + j] *= share
-        work[s_value_in + 3 * hidden + j] = work[s_context + j]
-    _bias(w, at_hand, 2 * hidden, work, s_hand, hidden)
-    _add(w, at_hand, work, s_value_in, 2 * hidden, work, s_hand, hidden)
-
-    # Scores.
-    if obs[_CARDS + HAND_SIZE * _CARD] == _ZERO:
-        for slot in range(held):
-            for j in range(hidden):
-                work[s_out + j] = work[s_hand + j]
-            _add_bias(w, at_slot, hidden, work, s_out, hidden)
-            _add(w, at_slot, work, s_cards + slot * hidden, hidden, work, s_out, hidden)
-            _relu(work, s_out, hidden)
-            logits[slot] = _score(w, at_slot_score, work, s_out, hidden)
-    else:  # the pairs left in the workspace are those of the card being placed
-        for j in range(hidden):
-            work[s_placed + j] = work[s_hand + j]
-        _add_bias(w, at_place_card, hidden, work, s_placed, hidden)
-        at = s_cards + HAND_SIZE * hidden
-        _add(w, at_place_card, work, at, hidden, work, s_placed, hidden)
-        _add_bias(w, at_place_pair, hidden, work, s_placed, hidden)
-        for row in range(ROWS):
-            for j in range(hidden):
-                work[s_pair + row * hidden + j] = work[s_placed + j]
-        _add_rows(w, at_place_pair, work, s_pairs, hidden, hidden, work, s_pair, hidden)
-        _relu(work, s_pair, ROWS * hidden)
-        for row in range(ROWS):
-            logits[FIRST_ROW + row] = _score(w, at_place_score, work, s_pair + row * hidden, hidden)
-
-    _bias(w, at_value, 4 * hidden, work, s_out, hidden)
-    _add(w, at_value, work, s_value_in, 4 * hidden, work, s_out, hidden)
-    _relu(work, s_out, hidden)
-    return _score(w, at_value_score, work, s_out, hidden)
+# --- from scores to actions ---------------------------------------------------------------------
 
 
 @kernel

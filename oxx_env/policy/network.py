@@ -28,7 +28,6 @@ from oxx_env.policy.forward import (
     END_COLORS,
     ROW_COLORS,
     ROW_SCALARS,
-    SMALL,
     UNSEEN_COLORS,
     UNSEEN_SCALARS,
     layers,
@@ -248,5 +247,3 @@ def _stand(choices: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
     )
     return mean, best * (others > 0)
 
-
-assert SMALL == 16
