@@ -99,14 +99,14 @@ def test_a_bot_without_expectations_is_asked_for_its_choice(oxx_advise):
 @pytest.mark.parametrize(
     ("position", "says"),
     [
-        ("4p seat 0 | rows 12 7 31 20 46 | hand 3 12 52 88", "card 12 stands twice"),
+        ("4p seat 0 | rows 12 7 31 20 46 | hand 3 12 52 88", "card 12 appears twice"),
         ("4p seat 0 | rows 12 7 31 20 46 | hand 3 4 5 6 8", "5 cards in hand"),
         ("4p seat 0 | rows 12 7 31 20 46 | hand 3 4 111", "no card 111"),
         ("4p seat 0 | rows 12 7 31 20 | hand 3 4 5 6", "4 rows"),
         ("no/such/file.json", "no/such/file.json: no such file"),
         ("", "how many players"),
         ("{", "no JSON"),
-        ("{}", "does not tell its rules"),
+        ("{}", "lacks its rules"),
         ("2p seat 0 picked | rows 12 7 31 20 46 | hand 3 17 52 88", "nothing to decide"),
     ],
 )

@@ -167,7 +167,7 @@ def test_harmless_spellings_of_a_deck_are_read(content, write):
     [
         (with_line(8, None), 8, "number 7 is missing; each of 1 to 110 should stand once"),
         (with_line(111, None), 111, "number 110 is missing"),
-        (GOOD + line_of(7) + "\n", 112, "number 7 stands twice, first on line 8"),
+        (GOOD + line_of(7) + "\n", 112, "number 7 appears twice, first on line 8"),
         (GOOD + "111,1,0,0,0,0,0\n", 112, "number '111' is out of range; should be 1 to 110"),
         (GOOD + "0,1,0,0,0,0,0\n", 112, "number '0' is out of range"),
         (GOOD + "-3,1,0,0,0,0,0\n", 112, "number '-3' is out of range"),
@@ -272,7 +272,7 @@ def test_all_faults_are_listed_in_the_order_of_their_lines(write):
         (10, "blue '-1' is negative"),
         (10, "yellow '8' is too large"),
         (10, "red 'x' is not an integer"),
-        (61, "number 59 stands twice, first on line 60"),
+        (61, "number 59 appears twice, first on line 60"),
         (62, "number 60 is missing"),
     ]
 

@@ -65,7 +65,7 @@ def test_a_deck_with_faults_exits_1_and_names_them_by_line(oxx, deck):
     path = deck(GOOD.replace("\n9,", "\n8,", 1))
     code, out, _ = oxx("deck", "check", path)
     assert code == 1
-    assert f"{path}:10: number 8 stands twice, first on line 9" in out
+    assert f"{path}:10: number 8 appears twice, first on line 9" in out
     assert f"{path}:11: number 9 is missing" in out
     assert "2 faults" in out
 

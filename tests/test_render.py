@@ -210,7 +210,7 @@ def test_the_picture_follows_the_size_of_the_window(pygame):
     pygame.display.set_mode((800, 800), pygame.RESIZABLE)
     window._surface = pygame.display.get_surface()
     pygame.event.post(pygame.event.Event(pygame.VIDEORESIZE, size=(800, 800), w=800, h=800))
-    window._attend()
+    window._handle_events()
     shown = on_screen(pygame)
     assert (shown[120:680] == render.rgb_array(view, width=800)).all()
     assert len(np.unique(shown[:120].reshape(-1, 3), axis=0)) == 1  # felt above and below

@@ -263,13 +263,13 @@ ONE_ROUND = {"record": {}, "round": 1}
         ({"record": "played", "round": -1}, "round -1: should be 0"),
         ({"record": "played", "round": 1.5}, "round 1.5: should be 0"),
         ({"position": 5}, "position must be a text or a view's dict, not 5"),
-        ({"position": "2p | rows 12 7 31 20 46 | hand 3 52 88 12"}, "card 12 stands twice"),
+        ({"position": "2p | rows 12 7 31 20 46 | hand 3 52 88 12"}, "card 12 appears twice"),
         ({"position": "2p | rows 12 7 31 20 | hand 3 52 88 110"}, "4 rows; should be 5"),
-        ({"position": "3p | rows 12 7 31 20 46 | hand 3 52 88 110"}, "3 players told; the table"),
-        ({"position": "color 2p rows 12 7 31 20 46 hand 3 52 88 110"}, "rule set 'color' told"),
+        ({"position": "3p | rows 12 7 31 20 46 | hand 3 52 88 110"}, "the start has 3 players"),
+        ({"position": "color 2p rows 12 7 31 20 46 hand 3 52 88 110"}, "the start has rule set"),
         ({"position": "2p rows 12 7 31 20 46 hand 3 52 88 110 picked"}, "has picked a card"),
-        ({"position": {"rules": "base", "players": 2}}, "does not tell its seat"),
-        ({"position": "2p over round 24 rows 12 7 31 20 46 hand -"}, "game told is over"),
+        ({"position": {"rules": "base", "players": 2}}, "lacks its seat"),
+        ({"position": "2p over round 24 rows 12 7 31 20 46 hand -"}, "game is already over"),
     ],
 )
 def test_what_is_no_start_is_refused_and_changes_nothing(

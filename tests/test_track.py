@@ -156,7 +156,7 @@ def begun():
         ([1, 4, 2], "card 4 is not in your hand (3, 17, 52, 88)"),
         ([17, 3, 2], "card 17 of seat 0 is in your own hand"),
         ([12, 3, 2], "card 12 has been on the table before"),
-        ([1, 3, 1], "card 1 stands twice"),
+        ([1, 3, 1], "card 1 appears twice"),
         ([1, 3, 111], "there is no card 111"),
         ([0, 3, 1], "there is no card 0"),
         ([True, 3, 1], "there is no card true"),
@@ -179,7 +179,7 @@ def test_wrong_rows_hands_and_order_are_refused():
         (tracker.enter_hand, [1, 2, 3, 4], "now is expected: rows"),
         (tracker.enter_cards, [1, 2], "now is expected: rows"),
         (tracker.enter_rows, [1, 2, 3, 4], "5 row cards are needed, not 4"),
-        (tracker.enter_rows, [1, 2, 3, 4, 4], "card 4 stands twice"),
+        (tracker.enter_rows, [1, 2, 3, 4, 4], "card 4 appears twice"),
         (tracker.enter_rows, [1, 2, 3, 4, 0], "there is no card 0"),
     ]:
         with pytest.raises(TrackError, match=says):
@@ -190,7 +190,7 @@ def test_wrong_rows_hands_and_order_are_refused():
     for value, says in [
         ([1, 2, 3], "4 cards in the own hand are needed, not 3"),
         ([1, 2, 3, 7], "card 7 has been on the table before"),
-        ([1, 2, 3, 3], "card 3 stands twice"),
+        ([1, 2, 3, 3], "card 3 appears twice"),
     ]:
         with pytest.raises(TrackError, match=says):
             tracker.enter_hand(value)

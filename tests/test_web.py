@@ -2152,7 +2152,7 @@ def test_a_deck_is_checked_and_comes_back_as_csv(client, tmp_path):
     assert again.json()["cards"] == deck.tolist()
     bad = client.post("/api/deck", json={"csv": answer.json()["csv"].replace("\n7,", "\n8,")})
     assert bad.status_code == 422
-    assert "number 8 stands twice" in bad.json()["error"]
+    assert "number 8 appears twice" in bad.json()["error"]
     for body in ({}, {"csv": 3}, {"cards": 3}, {"csv": "", "cards": []}, {"cards": [[]] * 110}):
         assert client.post("/api/deck", json=body).status_code == 422
 

@@ -365,7 +365,7 @@ def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
             message = f"number {_quote(fields[0])} {kind}; should be 1 to {NUMBERS}"
             faults.append(Fault(at, message))
         elif number in seen:
-            message = f"number {number} stands twice, first on line {seen[number]}; once is right"
+            message = f"number {number} appears twice, first on line {seen[number]}; once is right"
             faults.append(Fault(at, message))
             number = None
         else:

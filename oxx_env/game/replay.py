@@ -339,7 +339,7 @@ class Replay:
             self._place(seat, action)
 
     def step(self) -> int:
-        """Do the next thing that nobody decides; its number in `rules`, WAITING if there is none.
+        """Do the next thing that needs no decision and return its number in `rules`; else WAITING.
 
         With hidden cards WAITING for the cards of a round as well, and no game ends by V2f.
         """

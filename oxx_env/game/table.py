@@ -156,17 +156,18 @@ class Table:
         seed = check_seed(_drawn_seed() if seed is None else seed)
         game = start.games[0]
         if int(game["players"]) != self.players:
-            raise ValueError(f"{game['players']} players told; the table has {self.players}")
+            problem = f"the start has {game['players']} players; the table has {self.players}"
+            raise ValueError(problem)
         if RULE_SETS[game["rules"]] != self.rules:
-            told = RULE_SETS[game["rules"]]
-            raise ValueError(f"rule set {told!r} told; the table plays {self.rules!r}")
+            other = RULE_SETS[game["rules"]]
+            raise ValueError(f"the start has rule set {other!r}; the table plays {self.rules!r}")
         if game["phase"] == OVER:
-            raise ValueError("the game told is over: there is nothing to play")
+            raise ValueError("the game is already over: there is nothing to play")
         own = start.seat
         if own != ALL_SEATS and game["picks"][own] and game["hand_sizes"][own] > 1:
             raise ValueError(
-                f"seat {own} has picked a card and it is not told which one: "
-                "tell the position before that"
+                f"seat {own} has picked a card and which one is unknown: "
+                "start from the position before that"
             )
         games = complete(start.games, start.decks, start.seat, seed)
         if game["phase"] != CARD_PHASE or not games["picks"][0, : self.players].all():

@@ -3,7 +3,7 @@
     position  a position as text and as JSON; what is re-exported here. Its parts: `position_text`,
               `position_facts` (checked), `position_game` (built)
     records   finished games, `oxx-game/1`: write, check, replay
-    tracker   a game at a real table, told round by round
+    tracker   a game at a real table, entered round by round
     wording   the rules, placements and choices in sentences: the only place that words them
 """
 

@@ -7,7 +7,7 @@
 ('base', 4, 'card', [0, 5, 0, 0])
 >>> from_text("4p | rows 12 7 5 9 60 | hand 3 17 5 88")
 Traceback (most recent call last):
-oxx_env.notation.position_facts.PositionError: card 5 stands twice: it is already in row 2
+oxx_env.notation.position_facts.PositionError: card 5 appears twice: it is already in row 2
   4p | rows 12 7 5 9 60 | hand 3 17 5 88
                                     ^
 
@@ -41,7 +41,7 @@ Commas or semicolons may stand between numbers, and between rows whose cards are
     picked, over    the own card is already chosen; the game is over
 
 In brackets: what stands for a part left out. Needed are players, rows and hand. Cards taken and
-not remembered count as unseen; if the points are told, at least those are right.
+not remembered count as unseen; if the points are given, at least those are right.
 """
 
 from __future__ import annotations
@@ -78,7 +78,7 @@ def view_from_dict(data: Any) -> View:
 
     Needed are `rules`, `players`, `seat`, `rows` and `hand`; what else is left out (or null) is
     taken as in the text (see above), `phase` by `revealed`, and the deck is `balanced`. Where
-    `history` tells the course, everything must agree with it. Cards of `oxx_piles` may be missing
+    there is a history, everything must agree with it. Cards of `oxx_piles` may be missing
     (not remembered) only where there is no history.
 
     Raises PositionError.
@@ -97,7 +97,7 @@ def from_text(
     """The view that a position text describes. Raises PositionError with the place marked.
 
     `deck` (name, path or head counts [110, 6]) is used instead of the one that the text names;
-    `otherwise` holds values, as in the JSON, of what the text does not tell.
+    `otherwise` holds values, as in the JSON, of what the text leaves out.
     """
     if not isinstance(text, str):
         raise TypeError(f"a position is a text, not {type(text).__name__}")

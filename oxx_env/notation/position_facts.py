@@ -117,7 +117,7 @@ class Facts:
     taken, known      the Oxx piles and the known hands
     round             finished rounds
     before            points before this game
-    forgotten         cards taken that nobody remembers
+    forgotten         number of cards taken and not remembered
     picked            has the observer chosen a card?
     """
 
@@ -127,7 +127,7 @@ class Facts:
         self.data = data
         for key in ("rules", "players", "seat", "rows", "hand"):
             if data.get(key) is None:
-                fail(f"the position does not tell its {key}", key)
+                fail(f"the position lacks its {key}", key)
         rules = data["rules"]
         if not isinstance(rules, str) or rules not in RULE_SETS:
             fail(f"unknown rule set {short(rules)}; choose one of {', '.join(RULE_SETS)}", "rules")
@@ -193,7 +193,7 @@ class Facts:
 
     def _read_cards(self) -> None:
         data = self.data
-        self._places: dict[int, str] = {}  # of each card: so none stands twice
+        self._places: dict[int, str] = {}  # of each card: so none appears twice
         rows = as_list(data["rows"], "rows")
         if len(rows) != ROWS:
             fail(f"{len(rows)} rows; should be {ROWS}", "rows")
@@ -221,7 +221,7 @@ class Facts:
         if not 1 <= number <= NUMBERS:
             fail(f"there is no card {short(number)}; cards are 1 to {NUMBERS}", *path)
         if number in self._places:
-            fail(f"card {number} stands twice: it is already in {self._places[number]}", *path)
+            fail(f"card {number} appears twice: it is already in {self._places[number]}", *path)
         self._places[number] = place
         return int(number)
 
@@ -330,7 +330,7 @@ class Facts:
             path, most = ("match", "points", seat), MOST_MATCH_POINTS
             self.before[seat] = integer(given, -most, most, "points", *path)
             if given and self.match_game == 1:
-                fail("before the first game of a match nobody has points", *path)
+                fail("before the first game of a match all points are 0", *path)
 
     # --- numbers of cards, rounds, points ---
 
@@ -343,7 +343,7 @@ class Facts:
         hands = self._integers("hand_sizes", 0, HAND_SIZE)
         piles = self._integers("pile_sizes", 0, self.each)
         if hands is not None and hands[self.seat] != len(self.hand):
-            problem = f"{hands[self.seat]} cards in the observer's hand; {len(self.hand)} are told"
+            problem = f"{hands[self.seat]} cards in the observer's hand; {len(self.hand)} are given"
             fail(problem, "hand_sizes", self.seat)
         self.hand_sizes = [len(self.hand)] * self.players if hands is None else hands
         history, finished = self.data.get("history"), self.data.get("round")

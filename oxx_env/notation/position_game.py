@@ -1,4 +1,4 @@
-"""The game of a position: its facts, and what its history tells besides, as the kernel's record."""
+"""The game of a position as the kernel's record, built of its facts and its history."""
 
 from __future__ import annotations
 
@@ -87,10 +87,10 @@ def build(facts: Facts) -> NDArray[np.void]:
 
 
 def _lay_out_unordered(facts: Facts, game: np.void) -> None:
-    """Returned, taken and revealed cards where no history tells their order."""
+    """Returned, taken and revealed cards, whose order is unknown without a history."""
     players, ring = facts.players, facts.each
     for seat, numbers in enumerate(facts.returned):
-        # Exact unless a returned card was drawn again; nobody can see the difference.
+        # Exact unless a returned card was drawn again, which makes no visible difference.
         drawn = ring - facts.pile_sizes[seat] + len(numbers)
         game["pile_starts"][seat] = drawn % ring
         first = drawn + facts.pile_sizes[seat] - len(numbers)
@@ -115,7 +115,7 @@ def check_turn(facts: Facts, view: View) -> None:
         if legal & (legal - 1) == 0:
             goes = f"to row {legal.bit_length() - 1}" if legal else "under the draw pile"
             problem = f"card {number} of seat {seat} has no choice: it goes {goes}"
-            fail(f"{problem}; tell the position after that", "revealed", 0)
+            fail(f"{problem}; give the position after that", "revealed", 0)
     for key, right in (("to_act", view.to_act), ("legal", view.legal)):
         given = facts.data.get(key)
         if given is not None and given != right:

@@ -22,7 +22,7 @@ from oxx_env.notation.wording import heads_on
 def to_text(view: View) -> str:
     """One line that `from_text` reads back to the same view, without its history.
 
-    A deck that is not shipped is told by its name only.
+    A deck that is not shipped is given by its name only.
     """
     game, players = view.game, view.players
     hand_sizes = game["hand_sizes"][:players].tolist()
@@ -133,7 +133,7 @@ def _rows_of(words: list[_Token]) -> list[list[_Token]]:
 
 
 class Parser:
-    """Reads a position text: `data` is its JSON form, `span` tells where a value stands."""
+    """Reads a position text: `data` is its JSON form, `span` is where a value stands."""
 
     def __init__(self, text: str, otherwise: Mapping[str, Any]) -> None:
         self.text = text
@@ -149,7 +149,7 @@ class Parser:
             self._fail("how many players? Write for example 4p", ())
         for key in ("rows", "hand"):
             if key not in self._given:
-                self._fail(f"the position does not tell its {key}", ())
+                self._fail(f"the position lacks its {key}", ())
         self._players = min(max(self.data["players"], MIN_PLAYERS), MAX_PLAYERS)
         for token, words in sorted(parts, key=lambda part: part[0].text.lower() != "game"):
             key = _KEYS[token.text.lower()]
@@ -195,7 +195,7 @@ class Parser:
 
     def _once(self, key: str, token: _Token) -> None:
         if key in self._given:
-            self._fail(f"{key.replace('_', ' ')} told twice", token)
+            self._fail(f"{key.replace('_', ' ')} given twice", token)
         self._given.add(key)
         self._spans[(key,)] = (token.start, token.end)
 
@@ -345,7 +345,7 @@ class Parser:
         for index, word in enumerate(words):
             seat, rest = self._label(word) if labelled else (index, word)
             if seat in seats:
-                self._fail(f"seat {seat} told twice", word)
+                self._fail(f"seat {seat} given twice", word)
             seats.add(seat)
             self._note((key, seat), rest)
             values[seat] = self._numbers(rest, (key, seat)) if lists else self._number(rest)

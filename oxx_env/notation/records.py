@@ -108,7 +108,7 @@ def write_records(
 
 
 def read_records(path: str | os.PathLike[str]) -> Iterator[dict[str, Any]]:
-    """The records of a file (`-`: stdin) one by one, as told; `replay` judges them.
+    """The records of a file (`-`: stdin) one by one, unchecked; `replay` checks them.
 
     Raises RecordFileError, naming the line, where there is no record; OSError for no file.
     """
@@ -142,7 +142,7 @@ def _read_lines(file: IO[bytes], name: str) -> Iterator[dict[str, Any]]:
 
 
 def parse_record(line: str | bytes, where: str = "record") -> dict[str, Any]:
-    """The record that a line of JSON tells. Raises RecordFileError if it is none."""
+    """The record in a line of JSON. Raises RecordFileError if it is none."""
     try:
         text = line if isinstance(line, str) else line.decode("utf-8")
     except UnicodeDecodeError as error:
@@ -158,8 +158,8 @@ def parse_record(line: str | bytes, where: str = "record") -> dict[str, Any]:
     if not isinstance(record, dict):
         raise RecordFileError(f"{where} is no JSON object; a record is one object a line")
     if record.get("format") != FORMAT:
-        told = short(record["format"]) if "format" in record else "no format"
-        raise RecordFileError(f'{where} has {told}; a record has "format": "{FORMAT}"')
+        has = short(record["format"]) if "format" in record else "no format"
+        raise RecordFileError(f'{where} has {has}; a record has "format": "{FORMAT}"')
     return record
 
 
@@ -206,7 +206,7 @@ class Record:
         if game.deal is None:
             raise ValueError(
                 "the first game of this match started in mid-game: it has no record, which would "
-                "tell it from its deal on; history() tells its rounds"
+                "need its deal; history() gives its rounds"
             )
         rules, points = RULE_SETS[end["rules"]], end["points"][:players].astype(np.int64)
         return cls(
@@ -302,7 +302,7 @@ class Record:
 def records_of(table: Table, match_id: str | None = None) -> list[dict[str, Any]]:
     """The finished games of a table's match as records (`oxx-game/1`).
 
-    Raises ValueError if one of them started in mid-game: a record tells a game from its deal.
+    Raises ValueError if one of them started in mid-game: a record needs the deal.
     """
     ended = [what[0] for kind, *what in table.replay().events if kind == "end"]
     return [Record.of(game, table.decks, table.deck, match_id).to_dict() for game in ended]
@@ -342,8 +342,8 @@ def replay(record: dict[str, Any], game: int = 1) -> Record:
 def start_at(record: dict[str, Any], rounds: int) -> Start:
     """Where a table starts (`Table.start`) to go on from a record after so many finished rounds.
 
-    All hands are as recorded; draw piles and box, which nobody has seen, are left blank but for the
-    cards that were put under a pile (`positive`). 0 rounds: the deal. Raises RecordError for a bad
+    All hands are as recorded; draw piles and box are left blank, but for the cards that were put
+    under a pile (`positive`). 0 rounds: the deal. Raises RecordError for a bad
     record, ValueError for a number of rounds after which its game does not go on.
     """
     checked = Record.from_dict(record)
@@ -669,11 +669,11 @@ def course(record: dict[str, Any], ended_by: str = "") -> str:
         lines.append(f"seat {seat}  {show(pile)}")
     rows = [[number] for number in record["rows"]]
     points = [0] * players
-    for index, told in enumerate(record["rounds"], start=1):
+    for index, played in enumerate(record["rounds"], start=1):
         lines.append("")
         lines += [f"row {row}   {show(numbers)}" for row, numbers in enumerate(rows)]
         lines.append(f"round {index}")
-        for seat, number, row, taken in told["placements"]:
+        for seat, number, row, taken in played["placements"]:
             line = f"  seat {seat}  {show([number])}"
             if row is None:
                 lines.append(f"{line} fits no row and goes under the draw pile")

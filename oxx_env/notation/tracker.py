@@ -47,7 +47,7 @@ KINDS = ("rows", "hand", "cards", "row", "over")
 
 
 class TrackError(ValueError):
-    """Something entered that cannot be; the message says why, and what would be right."""
+    """An impossible entry; the message says why, and what would be right."""
 
 
 class Tracker:
@@ -170,7 +170,7 @@ class Tracker:
         self._again()
         return kind
 
-    # --- keeping ---
+    # --- saving ---
 
     def to_dict(self) -> dict[str, Any]:
         """All that was entered, as plain JSON; `from_dict` goes on from there."""
@@ -193,11 +193,11 @@ class Tracker:
             heads = np.array(deck["cards"])
             tracker = cls(data["players"], data["rules"], heads, data["seat"])
             tracker.deck = str(deck["name"])
-            told = [(str(kind), value) for kind, value in entries]
+            entries = [(str(kind), value) for kind, value in entries]
         except (KeyError, TypeError, ValueError) as error:
             what = f"{error} is missing" if isinstance(error, KeyError) else str(error)
             raise TrackError(f"this tracked game cannot be read: {what}") from error
-        for place, (kind, value) in enumerate(told, start=1):
+        for place, (kind, value) in enumerate(entries, start=1):
             try:
                 tracker._enter(kind, value)
             except TrackError as error:
@@ -221,7 +221,7 @@ class Tracker:
         except TrackError as error:
             raise TrackError(f"{os.fspath(path)}: {error}") from error
 
-    # --- how it works ---
+    # --- one entry ---
 
     def _again(self) -> None:
         """Go through the entries from the start."""
@@ -269,23 +269,23 @@ class Tracker:
             hand = self._replay.hand(seat)
             if seat == self.seat:
                 if number not in hand:
-                    told = ", ".join(map(str, hand))
-                    raise TrackError(f"card {number} is not in your hand ({told})")
+                    held = ", ".join(map(str, hand))
+                    raise TrackError(f"card {number} is not in your hand ({held})")
             elif number in self._replay.hand(self.seat):
                 raise TrackError(f"card {number} of seat {seat} is in your own hand")
             elif number not in hand:
                 self._refuse_seen(number)
                 if NO_CARD not in hand:
-                    told = ", ".join(map(str, hand))
-                    raise TrackError(f"seat {seat} holds {told}, as all have seen, not {number}")
+                    held = ", ".join(map(str, hand))
+                    raise TrackError(f"seat {seat} holds {held}, as all have seen, not {number}")
         self._replay.play(numbers)
         self._run_on()
 
     def _take_row(self, row: Any) -> None:
         self._expect("row")
         if not is_int(row) or row not in self.legal_rows:
-            told = " or ".join(map(str, self.legal_rows))
-            raise TrackError(f"card {self.due[1]} may go to row {told}, not to row {short(row)}")
+            legal = " or ".join(map(str, self.legal_rows))
+            raise TrackError(f"card {self.due[1]} may go to row {legal}, not to row {short(row)}")
         self._replay.decide(self.due[0], FIRST_ROW + row)
         self._run_on()
 
@@ -306,7 +306,7 @@ class Tracker:
             if not is_int(number) or not 1 <= number <= NUMBERS:
                 raise TrackError(f"there is no card {short(number)}; cards are 1 to {NUMBERS}")
             if number in numbers[:index]:
-                raise TrackError(f"card {number} stands twice")
+                raise TrackError(f"card {number} appears twice")
 
     def _refuse_seen(self, number: int) -> None:
         if is_seen(self._replay.game, number):

@@ -49,7 +49,7 @@ def paint(marks: str) -> str:
 
 
 def seat_names(view: View, names: Sequence[str] | None = None) -> list[str]:
-    """What the seats are called, by seat: `seat 0 (you)`, `seat 1`, or the given names."""
+    """The names of the seats, by seat: `seat 0 (you)`, `seat 1`, or the given names."""
     if names is not None:
         return list(names)
     return [f"seat {s} (you)" if s == view.seat else f"seat {s}" for s in range(view.players)]
@@ -106,8 +106,8 @@ def text(
         padding = " " * max(0, width - len(marks))
         return f"{number:>3} {paint(marks) if color else marks}{padding}"
 
-    def strong(words: str) -> str:
-        return f"{_BOLD}{words}{_RESET}" if color else words
+    def strong(line: str) -> str:
+        return f"{_BOLD}{line}{_RESET}" if color else line
 
     lines = [strong(headline(view)), situation(view, names), ""]
     called = seat_names(view, names)
@@ -246,8 +246,7 @@ class _Rect(NamedTuple):
     height: float
     radius: float
     fill: str
-    edge: str | None
-    edge_width: float
+    edge: tuple[str, float] | None  # colour and width of its frame
 
 
 class _Polygon(NamedTuple):
@@ -259,7 +258,7 @@ class _Polygon(NamedTuple):
 class _Text(NamedTuple):
     x: float
     y: float  # the middle of the letters
-    words: str
+    label: str
     size: float
     fill: str
     anchor: str  # start, middle, end
@@ -280,22 +279,21 @@ class _Scene(list[_Shape]):
         height: float,
         fill: str,
         radius: float = 0,
-        edge: str | None = None,
-        edge_width: float = 1,
+        edge: tuple[str, float] | None = None,
     ) -> None:
-        self.append(_Rect(x, y, width, height, radius, fill, edge, edge_width))
+        self.append(_Rect(x, y, width, height, radius, fill, edge))
 
     def write(
         self,
         x: float,
         y: float,
-        words: str,
+        label: str,
         size: float = 15,
         fill: str = PALE,
         anchor: str = "start",
         bold: bool = False,
     ) -> None:
-        self.append(_Text(x, y, words, size, fill, anchor, bold))
+        self.append(_Text(x, y, label, size, fill, anchor, bold))
 
     def head(self, x: float, y: float, size: float, color: int, count: int = 1) -> None:
         points = tuple((x + size * px, y + size * py) for px, py in _BULL)
@@ -317,15 +315,15 @@ class _Scene(list[_Shape]):
     ) -> None:
         """A card, 1.45 times as high as wide: its number, and its heads."""
         height = width * 1.45
-        edge, edge_width = (ACCENT, 3.0) if marked else (CARD_EDGE, 1.0)
-        self.rect(x, y, width, height, CARD_FACE, width * 0.1, edge, edge_width)
+        edge = (ACCENT, 3.0) if marked else (CARD_EDGE, 1.0)
+        self.rect(x, y, width, height, CARD_FACE, width * 0.1, edge)
         self.write(x + width * 0.09, y + width * 0.24, str(number), width * 0.36, INK, bold=True)
         if sum(heads) > MOST_LETTERS:
-            shown = [(color, count) for color, count in enumerate(heads) if count]
+            drawn = [(color, count) for color, count in enumerate(heads) if count]
         else:
-            shown = [(color, 1) for color, count in enumerate(heads) for _ in range(count)]
-        for index, (color, count) in enumerate(shown):
-            size, left, top = _head_place(index, len(shown))
+            drawn = [(color, 1) for color, count in enumerate(heads) for _ in range(count)]
+        for index, (color, count) in enumerate(drawn):
+            size, left, top = _head_place(index, len(drawn))
             self.head(x + left * width, y + top * width, size * width, color, count)
 
 
@@ -369,10 +367,10 @@ def _scene(
     # Hand, and the revealed cards still to be placed.
     y = 548
     scene.rect(0, y, WIDTH, HEIGHT - y, PANEL)
-    told = caption is not None  # a game that is looked at: nobody is "you"
-    words = caption or situation(view, names)
-    scene.write(24, y + 17, words[0].upper() + words[1:], 15, ACCENT)
-    scene.write(24, y + 72, called[view.seat][:8] if told else "your", 14, SOFT)
+    recorded = caption is not None  # then no seat is "you"
+    line = caption or situation(view, names)
+    scene.write(24, y + 17, line[0].upper() + line[1:], 15, ACCENT)
+    scene.write(24, y + 72, called[view.seat][:8] if recorded else "your", 14, SOFT)
     scene.write(24, y + 90, "hand", 14, SOFT)
     for slot, number in enumerate(view.hand):
         scene.card(78 + slot * 82, y + 34, number, deck[number - 1], 70, slot in legal)
@@ -384,7 +382,7 @@ def _scene(
         for index, (seat, number) in enumerate(revealed):
             x = 520 + index * pitch
             scene.card(x, y + 34, number, deck[number - 1], width, index == 0)
-            own = seat == view.seat and not told
+            own = seat == view.seat and not recorded
             label = "you" if own else (names[seat] if names else f"seat {seat}")
             scene.write(x + width / 2, y + 44 + width * 1.45, label[:8], 12, PALE, "middle")
     return scene
@@ -395,7 +393,7 @@ def _draw_rows(scene: _Scene, view: View, deck: list[list[int]], marked: set[int
     for index, row in enumerate(view.rows):
         y = 46 + index * pitch_y
         accent = index in marked
-        scene.rect(12, y, 660, 94, PANEL, 8, ACCENT if accent else None, 3)
+        scene.rect(12, y, 660, 94, PANEL, 8, (ACCENT, 3) if accent else None)
         scene.write(24, y + 36, "row", 13, SOFT)
         scene.write(24, y + 58, str(index), 22, ACCENT if accent else PALE, bold=True)
         room = 430
@@ -426,8 +424,7 @@ def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[s
     for seat, name in enumerate(called):
         y, high = 46 + seat * pitch, pitch - 5
         own = seat == view.seat
-        edge = ACCENT if seat in view.to_act else None
-        scene.rect(left, y, width, high, PANEL, 8, edge, 2)
+        scene.rect(left, y, width, high, PANEL, 8, (ACCENT, 2) if seat in view.to_act else None)
         middle = y + high / 2
         first, second = (middle - 9, middle + 11) if high < 60 else (middle - 16, middle + 16)
         scene.write(left + 12, first, name[:20], 15, ACCENT if own else PALE, bold=own)
@@ -437,7 +434,7 @@ def _draw_seats(scene: _Scene, view: View, deck: list[list[int]], called: list[s
             left + width - 12, second, f"point{'s' if points != 1 else ''}", 12, SOFT, "end"
         )
         for card in range(sizes[seat]):
-            scene.rect(left + 12 + card * 9, second - 8, 12, 16, BACK, 2, PALE)
+            scene.rect(left + 12 + card * 9, second - 8, 12, 16, BACK, 2, (PALE, 1))
         parts = [f"pile {piles[seat]}", f"taken {len(view.oxx_piles[seat])}"]
         returned = view.returned[seat]
         if returned:
@@ -457,8 +454,7 @@ def svg(
     """The table as a picture, an SVG document; its description is the plain text.
 
     names    of the seats [P]; None: `seat 0 (you)` and so on
-    caption  a line that tells what happened, for a game that is looked at; None: what the seat
-             has to decide
+    caption  a line on what happened, for a recorded game; None: what the seat has to decide
     row      the row to mark; None: those that the seat may choose now
     """
     described = escape(printable(text(view, color=False, names=names)))
@@ -476,7 +472,7 @@ def svg(
 def card_svg(number: int, heads: Sequence[int]) -> str:
     """One card as a picture, an SVG document of CARD_WIDTH by 1.45 CARD_WIDTH.
 
-    `heads` [6] as in the deck; the title tells number and heads in words.
+    `heads` [6] as in the deck; the title gives number and heads in words.
     """
     edge = 0.5  # so that the frame is not cut
     scene = _Scene()
@@ -493,7 +489,9 @@ def card_svg(number: int, heads: Sequence[int]) -> str:
 
 def _svg_shape(shape: _Shape) -> str:
     if isinstance(shape, _Rect):
-        edge = f' stroke="{shape.edge}" stroke-width="{_n(shape.edge_width)}"' if shape.edge else ""
+        edge = ""
+        if shape.edge:
+            edge = f' stroke="{shape.edge[0]}" stroke-width="{_n(shape.edge[1])}"'
         return (
             f'<rect x="{_n(shape.x)}" y="{_n(shape.y)}" width="{_n(shape.width)}" '
             f'height="{_n(shape.height)}" rx="{_n(shape.radius)}" fill="{shape.fill}"{edge}/>'
@@ -508,7 +506,7 @@ def _svg_shape(shape: _Shape) -> str:
     return (
         f'<text x="{_n(shape.x)}" y="{_n(shape.y)}" font-size="{_n(shape.size)}" '
         f'fill="{shape.fill}" text-anchor="{shape.anchor}" dominant-baseline="central"{weight}>'
-        f"{escape(printable(shape.words))}</text>"
+        f"{escape(printable(shape.label))}</text>"
     )
 
 
@@ -555,8 +553,8 @@ def _draw_shape(draw: Any, shape: _Shape, k: float) -> None:
             (shape.x * k, shape.y * k, (shape.x + shape.width) * k, (shape.y + shape.height) * k),
             radius=shape.radius * k,
             fill=shape.fill,
-            outline=shape.edge,
-            width=round(shape.edge_width * k) if shape.edge else 0,
+            outline=shape.edge[0] if shape.edge else None,
+            width=round(shape.edge[1] * k) if shape.edge else 0,
         )
     elif isinstance(shape, _Polygon):
         points = [(x * k, y * k) for x, y in shape.points]
@@ -565,7 +563,7 @@ def _draw_shape(draw: Any, shape: _Shape, k: float) -> None:
         anchor = {"start": "lm", "middle": "mm", "end": "rm"}[shape.anchor]
         draw.text(
             (shape.x * k, shape.y * k),
-            shape.words,
+            shape.label,
             font=_font(round(shape.size * k)),
             fill=shape.fill,
             anchor=anchor,
@@ -616,29 +614,29 @@ class Window:
         self._surface: Any = pygame.display.set_mode(size, pygame.RESIZABLE)
         self._pause = 1 / fps if fps else 0.0
         self._until = 0.0  # when the next view may be shown
-        self._shown: tuple[View, Sequence[str] | None] | None = None
+        self._current: tuple[View, Sequence[str] | None] | None = None
 
     @property
     def is_open(self) -> bool:
-        """False once it was closed, by `close` or by the person in front of it."""
+        """False once it was closed, by `close` or by its user."""
         return self._surface is not None
 
     def show(self, view: View, names: Sequence[str] | None = None) -> bool:
         """Draw the view, once the one before it has had its time; False, and nothing happens, once
         the window was closed."""
-        self._attend()
+        self._handle_events()
         while self._surface is not None and time.monotonic() < self._until:
             time.sleep(0.01)
-            self._attend()
+            self._handle_events()
         if self._surface is None:
             return False
-        self._shown = view, names
+        self._current = view, names
         self._draw()
         self._until = time.monotonic() + self._pause
         return True
 
-    def _attend(self) -> None:
-        """Do what the person in front of the window asked it for."""
+    def _handle_events(self) -> None:
+        """Handle the window's events."""
         if self._surface is None:
             return
         for event in self._pygame.event.get():
@@ -649,11 +647,11 @@ class Window:
                 self._draw()
 
     def _draw(self) -> None:
-        if self._shown is None:
+        if self._current is None:
             return
         wide, high = self._surface.get_size()
         width = min(max(100, min(wide, high * WIDTH // HEIGHT)), 4000)
-        view, names = self._shown
+        view, names = self._current
         pixels = rgb_array(view, names, width=width).swapaxes(0, 1)
         corner = (wide - width) // 2, (high - height_of(width)) // 2
         self._surface.fill(FELT)
@@ -661,7 +659,7 @@ class Window:
         self._pygame.display.flip()
 
     def close(self) -> None:
-        """Close the window; closing it twice is no mistake."""
+        """Close the window; a second call does nothing."""
         if self._surface is not None:
             self._surface = None
             self._pygame.display.quit()
