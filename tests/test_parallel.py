@@ -266,7 +266,7 @@ def test_unknown_options_are_ignored() -> None:
         ({**deal_by_hand(), "rows": [106, 107, 108, 109]}, "rows lists 4 cards"),
         ({**deal_by_hand(), "rows": [1, 107, 108, 109, 110]}, "card 1 is already in draw pile 0"),
         ({**deal_by_hand(), "rows": 5}, "rows must be five numbers, not 5"),
-        ({**deal_by_hand(), "rows": "abcde"}, "'a' is not a card number"),
+        ({**deal_by_hand(), "rows": "abcde"}, '"a" is not a card number'),
         ({**deal_by_hand(), "draw_piles": [1, 2]}, "draw_piles must be a list of card numbers"),
         ({**deal_by_hand(), "draw_piles": [[1], [2]]}, "draw pile 0 has 1 cards"),
         (deal_by_hand(3, 20), "draw_piles lists 3 piles for 2 players"),

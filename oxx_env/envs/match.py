@@ -162,7 +162,6 @@ class Match:
         obs: NDArray[np.float32],
         masks: NDArray[np.int8],
         rewards: NDArray[np.float64],
-        name: str = "player_",
     ) -> bool:
         """The seats from `first` on do `actions`, one byte each; what is forced runs on.
 
@@ -179,7 +178,7 @@ class Match:
             seat = code - ILLEGAL
             action = actions[seat - first]
             if self.illegal_action == "raise":
-                raise self.illegal(seat, action, name)
+                raise self.illegal(seat, action)
             if self.illegal_action == "terminate":
                 offenders = [s for s, a in enumerate(actions, first) if a not in table.legal(s)]
                 self.terminate(offenders, obs, masks, rewards)

@@ -29,6 +29,7 @@ from oxx_env.game.rules import (
     GAME,
     NO_CARD,
     NO_SEED,
+    NUMBERS,
     OVER,
     PLACED,
     RETURNED,
@@ -49,6 +50,7 @@ from oxx_env.game.rules import (
 )
 from oxx_env.game.views import View, clone
 from oxx_env.lib.jit import kernel
+from oxx_env.lib.texts import short
 
 Event = tuple[Any, ...]
 Rounds = list[dict[str, Any]]  # as in a record
@@ -119,12 +121,54 @@ class Start:
         )
 
 
+class DealError(ValueError):
+    """An impossible deal; `clause` is the rule that it breaks (`R1`, `R2`, `R3`)."""
+
+    def __init__(self, clause: str, problem: str) -> None:
+        super().__init__(problem)
+        self.clause = clause
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.clause, str(self))
+
+
 @dataclass(frozen=True)
 class Deal:
     """The draw piles [P], first drawn first, and the five row cards."""
 
     draw_piles: list[list[int]]
     rows: list[int]
+
+    @classmethod
+    def checked(
+        cls, players: int, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]
+    ) -> Deal:
+        """A deal that was set by hand. Raises DealError for an impossible one."""
+        each = int(CARDS_DEALT[players])
+        if len(draw_piles) != players:
+            problem = f"draw_piles lists {len(draw_piles)} piles for {players} players"
+            raise DealError("R2", problem)
+        if len(rows) != ROWS:
+            raise DealError("R3", f"rows lists {len(rows)} cards; {ROWS} start the rows")
+        where: dict[int, str] = {}
+        for place, numbers in [
+            *((f"draw pile {seat}", pile) for seat, pile in enumerate(draw_piles)),
+            ("rows", rows),
+        ]:
+            if place != "rows" and len(numbers) != each:
+                problem = f"{place} has {len(numbers)} cards; with {players} players it has {each}"
+                raise DealError("R2", problem)
+            for number in numbers:
+                if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
+                    raise DealError("R1", f"{place}: {short(number)} is not a card number")
+                if not 1 <= number <= NUMBERS:
+                    problem = f"there is no card {short(number)}; cards are 1 to {NUMBERS}"
+                    raise DealError("R1", f"{place}: {problem}")
+                if number in where:
+                    problem = f"card {number} is already in {where[int(number)]}"
+                    raise DealError("R1", f"{place}: {problem}")
+                where[int(number)] = place
+        return cls([[int(n) for n in pile] for pile in draw_piles], [int(n) for n in rows])
 
     @classmethod
     def of(cls, game: np.void) -> Deal:

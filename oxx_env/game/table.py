@@ -19,13 +19,10 @@ from oxx_env.game.replay import ALL_SEATS, Deal, Replay, Rounds, Start
 from oxx_env.game.rules import (
     ACTIONS,
     CARD_PHASE,
-    CARDS_DEALT,
     DECK,
     GAME,
-    NUMBERS,
     OVER,
     PASS,
-    ROWS,
     RULE_SETS,
     act,
     advance,
@@ -129,7 +126,7 @@ class Table:
         game["seed"] = seed
         by_number: dict[int, Deal] = {}
         if draw_piles is not None and rows is not None:
-            by_number[1] = check_deal(self.players, draw_piles, rows)
+            by_number[1] = Deal.checked(self.players, draw_piles, rows)
             by_number[1].lay_out(games, decks, seed)
         else:
             engine.deal(games, decks)
@@ -249,7 +246,7 @@ class Table:
             _advance(self.games, self.decks)
             number, by_hand = int(self.games[0]["match_game"]), self._log.by_hand
             if self._deals is not None and number not in by_hand:
-                by_hand[number] = check_deal(self.players, *self._deals(number))
+                by_hand[number] = Deal.checked(self.players, *self._deals(number))
                 by_hand[number].lay_out(self.games, self.decks)
             self.note(seat, bytes((action,)))
         except BaseException:  # also Ctrl-C between two of them
@@ -390,28 +387,4 @@ def check_seed(seed: Any) -> int:
     return int(seed)
 
 
-def check_deal(players: int, draw_piles: Sequence[Sequence[int]], rows: Sequence[int]) -> Deal:
-    """Draw piles [P] and row cards as plain numbers. Raises ValueError for an impossible deal."""
-    each = int(CARDS_DEALT[players])
-    if len(draw_piles) != players:
-        raise ValueError(f"draw_piles lists {len(draw_piles)} piles for {players} players")
-    if len(rows) != ROWS:
-        raise ValueError(f"rows lists {len(rows)} cards; {ROWS} start the rows")
-    where: dict[int, str] = {}
-    for place, numbers in [
-        *((f"draw pile {s}", p) for s, p in enumerate(draw_piles)),
-        ("rows", rows),
-    ]:
-        if place != "rows" and len(numbers) != each:
-            raise ValueError(
-                f"{place} has {len(numbers)} cards; with {players} players it has {each}"
-            )
-        for number in numbers:
-            if isinstance(number, bool) or not isinstance(number, (int, np.integer)):
-                raise ValueError(f"{place}: {number!r} is not a card number")
-            if not 1 <= number <= NUMBERS:
-                raise ValueError(f"{place}: there is no card {number}; cards are 1 to {NUMBERS}")
-            if number in where:
-                raise ValueError(f"{place}: card {number} is already in {where[int(number)]}")
-            where[int(number)] = place
-    return Deal([[int(n) for n in pile] for pile in draw_piles], [int(n) for n in rows])
+check_deal = Deal.checked

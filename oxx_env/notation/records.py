@@ -26,17 +26,24 @@ from numpy.typing import NDArray
 
 from oxx_env.game import cards, scoring
 from oxx_env.game.cards import NUMBERS
-from oxx_env.game.replay import ALL_SEATS, Deal, Event, FinishedGame, Replay, Rounds, Start
+from oxx_env.game.replay import (
+    ALL_SEATS,
+    Deal,
+    DealError,
+    Event,
+    FinishedGame,
+    Replay,
+    Rounds,
+    Start,
+)
 from oxx_env.game.rules import (
     CARD_PHASE,
-    CARDS_DEALT,
     COLOR,
     FIRST_ROW,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NO_CARD,
     NO_SEED,
-    ROWS,
     RULE_SETS,
     WAITING,
     deck_cards,
@@ -600,22 +607,11 @@ class _RecordReader(Reader):
             for seat, pile in enumerate(self.as_list(draw_piles, "deal", "draw_piles"))
         ]
         rows = self.as_ints(rows, "deal", "rows")
-        each = int(CARDS_DEALT[self.players])
-        if [len(pile) for pile in draw_piles] != [each] * self.players:
-            sizes = listed([len(pile) for pile in draw_piles])
-            problem = f"draw piles of {sizes} cards; should be {self.players} of {each}"
-            self.fail("deal", "R2", problem)
-        if len(rows) != ROWS:
-            self.fail("deal", "R3", f"{len(rows)} cards start the rows; should be {ROWS}")
-        seen: set[int] = set()
-        for number in [n for pile in [*draw_piles, rows] for n in pile]:
-            if not 1 <= number <= NUMBERS:
-                problem = f"there is no card {short(number)}; cards are 1 to {NUMBERS}"
-                self.fail("deal", "R1", problem)
-            if number in seen:
-                self.fail("deal", "R1", f"card {number} is dealt twice")
-            seen.add(number)
-        return Deal(draw_piles, rows)
+        try:
+            return Deal.checked(self.players, draw_piles, rows)
+        except DealError as error:
+            self.fail("deal", error.clause, str(error))
+            raise AssertionError from error
 
     def _read_seed(self, seed: Any, deal: Deal) -> int | None:
         if seed is None:
