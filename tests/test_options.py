@@ -9,6 +9,9 @@ from typing import Annotated, Any, ClassVar, Literal
 import numpy as np
 import pytest
 
+from oxx_env.game import rules
+from oxx_env.game.options import MatchOptions
+from oxx_env.game.validation import MAX_GAMES
 from oxx_env.lib.options import Range, check
 
 
@@ -72,3 +75,13 @@ def test_options_are_named_as_their_user_spells_them() -> None:
 
     with pytest.raises(ValueError, match="--learning-rate is above 0"):
         check(Options(learning_rate=-1.0), spelled)
+
+
+def test_the_options_of_a_match_have_the_bounds_of_the_game() -> None:
+    least, most = rules.MIN_PLAYERS, rules.MAX_PLAYERS
+    for name, low, high in (("players", least, most), ("match", 1, MAX_GAMES)):
+        check(MatchOptions(**{name: low}))
+        check(MatchOptions(**{name: high}))
+        for wrong in (low - 1, high + 1):
+            with pytest.raises(ValueError, match=f"{name} is from {low} to {high}, not {wrong}"):
+                check(MatchOptions(**{name: wrong}))

@@ -8,7 +8,7 @@ import time
 from collections.abc import Sequence
 from io import StringIO
 
-from oxx_env.lib.texts import unfiltered
+from oxx_env.lib.texts import aligned, unfiltered
 
 
 def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -17,7 +17,10 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
     The first column is a text, all others are figures.
     """
     drawn = _drawn(headers, rows) if sys.stdout.isatty() else None
-    return "\n".join([title, "", *(drawn or _plain(headers, rows))])
+    if drawn is None:
+        head, *lines = aligned([headers, *rows], "   ", numbers=True)
+        drawn = [head, "─" * max(map(len, (head, *lines))), *lines]
+    return "\n".join([title, "", *drawn])
 
 
 def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] | None:
@@ -40,20 +43,6 @@ def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] |
     width = max(shutil.get_terminal_size().columns, 40)
     Console(file=out, width=width, force_terminal=True).print(drawn)
     return [line.rstrip() for line in out.getvalue().strip("\n").splitlines()]
-
-
-def _plain(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str]:
-    cells = [list(headers), *map(list, rows)]
-    widths = [max(len(row[column]) for row in cells) for column in range(len(headers))]
-    lines = [
-        "   ".join(
-            cell.rjust(width) if column else cell.ljust(width)
-            for column, (cell, width) in enumerate(zip(row, widths, strict=True))
-        ).rstrip()
-        for row in cells
-    ]
-    rule = "─" * (sum(widths) + 3 * (len(widths) - 1))
-    return [lines[0], rule, *lines[1:]]
 
 
 def interval(mean: float, bounds: tuple[float, float], digits: int) -> str:

@@ -66,7 +66,9 @@ class Run(Report):
         found = advice.advise(view, self.bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
-        lines = [render.text(view, color=color, columns=columns), "", *_lines(found)]
+        header, rows = advice.table(found)
+        lines = [render.text(view, color=color, columns=columns), ""]
+        lines += texts.aligned([header, *rows])
         lines.append(f"({self.bot}; {direction(view.rules)})")
         lines += advice.lines(found, self.bot)
         self.report(self._data(view, found), texts.fold("\n".join(lines), columns))
@@ -106,14 +108,3 @@ class Run(Report):
             "choice": found.choice.action,
             "clear": found.clear,
         }
-
-
-def _lines(found: Advice) -> list[str]:
-    from oxx_env.bots import advice
-
-    header, lines = advice.table(found)
-    widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-    return [
-        "  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip()
-        for line in [header, *lines]
-    ]

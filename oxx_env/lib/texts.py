@@ -136,6 +136,25 @@ def packed(
     return lines
 
 
+def aligned(
+    rows: Sequence[Sequence[str]], between: str = "  ", numbers: bool = False
+) -> list[str]:
+    """Lines of cells, each column as wide as its widest cell.
+
+    numbers  all columns but the first are aligned to the right
+
+    >>> aligned([["bot", "points"], ["greedy", "1.5"]], " ", numbers=True)
+    ['bot    points', 'greedy    1.5']
+    """
+    widths = [max(map(len, column)) for column in zip(*rows, strict=True)]
+    sides = [">" if numbers and column else "<" for column in range(len(widths))]
+    cells = [
+        [f"{cell:{side}{width}}" for cell, side, width in zip(row, sides, widths, strict=True)]
+        for row in rows
+    ]
+    return [between.join(row).rstrip() for row in cells]
+
+
 class _Printable:
     """A stream that writes nothing that a terminal would obey, besides our own colors."""
 

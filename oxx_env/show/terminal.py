@@ -13,7 +13,7 @@ from typing import Any
 
 from oxx_env.game.cards import card_text, letters
 from oxx_env.game.views import View
-from oxx_env.lib.texts import fold, printable, terminal_columns
+from oxx_env.lib.texts import aligned, fold, printable, terminal_columns
 from oxx_env.show import render
 
 
@@ -84,9 +84,8 @@ class Terminal:
                 table.add_row(*(Text(cell) for cell in line))
             self._console.print(table)
             return
-        widths = [max(map(len, column)) for column in zip(header, *lines, strict=True)]
-        for line in [header, *lines]:
-            self.say("  ".join(x.ljust(w) for x, w in zip(line, widths, strict=True)).rstrip())
+        for row in aligned([header, *lines]):
+            self.say(row)
 
     def ask(self, prompt: str) -> str:
         """What the person types, without spaces around it. Raises `Quit`."""
