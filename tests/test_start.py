@@ -214,36 +214,21 @@ def test_a_position_in_which_no_card_would_fit_is_no_start_in_positive() -> None
     deck[:5] = [0, 1, 0, 0, 0, 0]  # 1 to 5 are yellow, and so are 6 and 7
     deck[5:7] = [0, 1, 0, 0, 0, 0]
     table = Table(2, "positive", deck)
+    position = {
+        "rules": "positive",
+        "players": 2,
+        "seat": 0,
+        "deck": {"name": "odd", "cards": deck.tolist()},
+        "rows": [[1], [2], [3], [4], [5]],
+        "hand": [8, 9, 10, 11],
+    }
     for seed in range(20):
-        view = notation.view_from_dict(
-            {
-                "rules": "positive",
-                "players": 2,
-                "seat": 0,
-                "deck": {"name": "odd", "cards": deck.tolist()},
-                "rows": [[1], [2], [3], [4], [5]],
-                "hand": [8, 9, 10, 11],
-            }
-        )
-        table.start(Start.at(view), seed)
+        table.start(Start.at(notation.view_from_dict(position)), seed)
         held = {*table.game["hands"].ravel().tolist(), *table.game["piles"].tolist()}
         assert held & {6, 7, 52, 104}
-    deck[[51, 103]] = 1
+    taken = {"oxx_piles": [[52, 104], [6, 7]], "round": 4, "pile_sizes": [16, 16]}
     with pytest.raises(ValueError, match="fits a row"):
-        view = notation.view_from_dict(
-            {
-                "rules": "positive",
-                "players": 2,
-                "seat": 0,
-                "deck": {"name": "odd", "cards": deck.tolist()},
-                "rows": [[1], [2], [3], [4], [5]],
-                "hand": [8, 9, 10, 11],
-                "oxx_piles": [[52, 104], [6, 7]],
-                "round": 4,
-                "pile_sizes": [16, 16],
-            }
-        )
-        table.start(Start.at(view), 1)
+        table.start(Start.at(notation.view_from_dict({**position, **taken})), 1)
 
 
 ONE_ROUND = {"record": {}, "round": 1}

@@ -36,10 +36,10 @@ from oxx_env.lib.jit import kernel
 POINTS, RELATIVE, WIN = 0, 1, 2
 REWARDS = ("points", "relative", "win")  # index = the number
 
-# What `step_table` answers; ILLEGAL + seat names who may not do that.
+# What `step_table` returns; ILLEGAL + seat: that seat's action is illegal.
 RUNNING, ENDED, ILLEGAL = 0, 1, 2
 
-# Of each card in a draw pile `write_state` tells its number/110 and its heads/3 by colour.
+# `write_hidden` writes of each card in a draw pile its number/110 and its heads/3 by colour.
 STATE_CARD = 1 + N_COLORS
 
 
@@ -72,7 +72,7 @@ def write_rewards(game, reward, rewards):
 def write_seats(games, decks, first, obs, masks):
     """Observations float32 [N, OBS] and masks int8 [N, A] of the seats from `first` on.
 
-    Either may have no rows: then it is not written. (One kernel for all wishes: compiling `encode`
+    Either may have no rows: then it is not written. (One kernel for all cases: compiling `encode`
     into another one takes a second.)
     """
     game = games[0]
@@ -113,8 +113,8 @@ def end_by_illegal(game, deck, offenders):
     others the first.
 
     The others get the best points of the match that one of them has; the offenders the worst of
-    all seats and besides what no legal play could cost more: the heads of every card that nobody
-    has taken, and of the whole deck for each game to come.
+    all seats and, in addition, the most that legal play could cost: the heads of all cards not
+    taken yet, and of the whole deck for each game to come.
     """
     players = np.int64(game["players"])
     turned = sign(game)
@@ -150,7 +150,7 @@ def end_table(games, decks, offenders, reward, obs, masks, rewards):
 
 @kernel
 def write_hidden(games, decks, out):
-    """What no observation tells: the secret picks, the draw piles; see `Match.state`."""
+    """What no observation contains: the secret picks, the draw piles; see `Match.state`."""
     game = games[0]
     deck = decks[0]
     players = np.int64(game["players"])
@@ -221,7 +221,7 @@ def answer_batch(games, decks, policies):
 
 @kernel
 def _answer(game, deck, policies):
-    """The compiled opponents' decisions of now; is somebody else still to decide?"""
+    """The compiled opponents decide; does another seat still have to?"""
     waiting = False
     for seat in range(np.int64(game["players"])):
         if not decides(game, seat):
