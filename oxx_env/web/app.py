@@ -151,11 +151,8 @@ async def new_table(request: Request) -> Response:
     server, key = requests.server_of(request), requests.key_of(request, data)
     room, tokens = await server.new(data, requests.client(request), key)
     seats = [{"seat": seat, "token": token} for seat, token in tokens.items()]
-    invites = [
-        {"seat": index, "invite": room.invitation(index)}
-        for index, seat in enumerate(room.seats)
-        if seat.free
-    ]
+    free = [index for index, seat in enumerate(room.seats) if seat.free]
+    invites = [{"seat": index, "invite": room.invitation(index)} for index in free]
     invite = invites[0]["invite"] if invites else None
     made = {"id": room.id, **seats[0], "seats": seats, "invites": invites, "invite": invite}
     return AsciiJSON({**made, "watch": room.watch}, 201)

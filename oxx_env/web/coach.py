@@ -5,7 +5,7 @@ The figures are those of `oxx_env.advice`. The reasons can be checked on the tab
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import numpy as np
@@ -13,6 +13,7 @@ import numpy as np
 from oxx_env.bots import ADVISER, advice
 from oxx_env.game.cards import COLORS
 from oxx_env.game.rules import deck_cards, heads_taken, legal_rows, matching_rows
+from oxx_env.game.scoring import winners
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
 from oxx_env.notation import records
@@ -72,47 +73,48 @@ def cost(options: Sequence[dict[str, Any]], action: int) -> dict[str, Any]:
 
 
 class Review:
-    """The judgements of one seat's decisions, made piece by piece.
+    """The judgements of one seat's decisions, made one by one.
 
-    decisions  (seat, action) of all seats
+    deal       gives the table before the first of the `decisions`, which are (seat, action)
     generator  number of the seat's decision from 0 -> the coach's random numbers
-    known      judgements by that number, in order; `extend` adds to it
-    count      decisions of the seat
+    known      judgements by that number; `judge_next` adds to it
     """
 
     def __init__(
         self,
-        seat: int,
+        deal: Callable[[], Table],
         decisions: Sequence[tuple[int, int]],
+        seat: int,
         generator: Callable[[int], np.random.Generator],
         known: dict[int, dict[str, Any]] | None = None,
     ) -> None:
-        self.seat, self.decisions, self.generator = seat, decisions, generator
+        self.deal, self.decisions, self.seat, self.generator = deal, decisions, seat, generator
         self.known = {} if known is None else known
         self.count = sum(decider == seat for decider, _ in decisions)
 
-    def extend(
-        self, table: Table, most: int, advised: Mapping[int, list[dict[str, Any]]] | None = None
-    ) -> None:
-        """Judge up to `most` further decisions. `table` is freshly dealt, and played on; `advised`
-        are options that the coach has given already."""
-        turn = 0
-        last = min(self.count, len(self.known) + most)
+    @property
+    def complete(self) -> bool:
+        return len(self.known) >= self.count
+
+    def judge_next(self, options_given: list[dict[str, Any]] | None = None) -> None:
+        """Judge one more decision; with its options where the coach has given them already."""
+        turn, due, table = 0, len(self.known), self.deal()
         for decider, action in self.decisions:
             if decider == self.seat:
-                if turn == last:
-                    break
-                if turn not in self.known:
-                    given = (advised or {}).get(turn)
+                if turn == due:
                     view = table.view(self.seat)
-                    self.known[turn] = judge(
-                        view, action, given or options(view, self.generator(turn))
-                    )
+                    given = options_given or options(view, self.generator(turn))
+                    self.known[turn] = _judgement(view, action, given)
+                    return
                 turn += 1
             table.act(decider, action)
 
+    def judged(self) -> list[dict[str, Any]]:
+        """The judgements of all decisions, in order."""
+        return [self.known[turn] for turn in range(self.count)]
 
-def judge(view: View, action: int, options: list[dict[str, Any]]) -> dict[str, Any]:
+
+def _judgement(view: View, action: int, options: list[dict[str, Any]]) -> dict[str, Any]:
     """One decision of a review."""
     return {
         "game": int(view.game["match_game"]),
@@ -125,51 +127,33 @@ def judge(view: View, action: int, options: list[dict[str, Any]]) -> dict[str, A
     }
 
 
-class RecordReview:
-    """The review of one seat in a record of any origin.
+def review_of(line: bytes, seat: int) -> tuple[Review, list[int]]:
+    """The review of one seat in a record of any origin, still empty, and the winners of the match
+    so far.
 
-    Raises RecordError for a record that breaks the rules, NoReview for a seat that it does not have
-    and a game that is too long.
+    Raises RecordFileError and RecordError for what is no valid record, NoReview for a seat that it
+    does not have and a game that is too long.
     """
+    record = records.replay(records.parse_record(line.strip(), "the record"))
+    players, before = record.players, record.match["points_before"]
+    if not 0 <= seat < players:
+        raise NoReview(f"seat: should be 0 to {players - 1}")
+    if max(map(abs, before)) > MAX_POINTS:
+        raise NoReview(f"the points before the game are beyond {MAX_POINTS:,}")
 
-    def __init__(self, record: dict[str, Any], seat: int) -> None:
-        decisions = records.replay(record).decisions
-        self.record = record
-        self.review = Review(seat, decisions, lambda turn: np.random.default_rng([seat, turn]))
-        self.count = self.review.count
-        players = record["players"]
-        if not 0 <= seat < players:
-            raise NoReview(f"seat: should be 0 to {players - 1}")
-        if self.count > MAX_DECISIONS:
-            raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
-        if max(map(abs, record["match"]["points_before"])) > MAX_POINTS:
-            raise NoReview(f"the points before the game are beyond {MAX_POINTS:,}")
-
-    def _table(self) -> Table:
-        record, match = self.record, self.record["match"]
-        deck = np.array(record["deck"]["cards"], np.int64)
-        table = Table(record["players"], record["rules"], deck)
-        table.deal(0, draw_piles=record["draw_piles"], rows=record["rows"])
+    def deal() -> Table:
+        table = Table(players, record.rules, np.array(deck_cards(record.decks[0])))
+        table.deal(0, draw_piles=record.deal.draw_piles, rows=record.deal.rows)
         game = table.game
-        game["match_game"] = game["match_games"] = match["game"]  # nothing is dealt after it
-        game["match_points"][: record["players"]] = match["points_before"]
+        game["match_game"] = game["match_games"] = record.match["game"]  # none is dealt after it
+        game["match_points"][:players] = before
         return table
 
-    @property
-    def complete(self) -> bool:
-        return len(self.review.known) == self.count
-
-    def extend(self, most: int) -> None:
-        """Judge up to `most` further decisions."""
-        self.review.extend(self._table(), most)
-
-    def to_dict(self) -> dict[str, Any]:
-        """`{"seat", "decisions", "winners"}`, the winners those of the match so far."""
-        table = self._table()
-        for seat, action in self.review.decisions:
-            table.act(seat, action)
-        judged = [self.review.known[turn] for turn in range(self.count)]
-        return {"seat": self.review.seat, "decisions": judged, "winners": table.winners()}
+    generator = lambda turn: np.random.default_rng([seat, turn])  # noqa: E731
+    review = Review(deal, record.decisions, seat, generator)
+    if review.count > MAX_DECISIONS:
+        raise NoReview(f"seat {seat} has more than {MAX_DECISIONS} decisions to review")
+    return review, winners(np.add(before, record.scores), record.rules)
 
 
 class Reasons:

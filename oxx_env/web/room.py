@@ -53,7 +53,6 @@ class Room:
     setup: Setup
     seats: list[Seat]
     secret: bytes = field(repr=False)
-    created: float
     owner: str = ""
     made: str = ""
     done: dict[str, str] = field(default_factory=dict)
@@ -362,7 +361,6 @@ class Room:
             "played": self.played,
             "over": self.table.over,
             "id": self.id,
-            "created": self.created,
             "rules": setup.rules,
             "games": setup.games,
             "coach": setup.coach,
@@ -386,7 +384,7 @@ class Room:
             raise ValueError(f"the secret has not {SECRET_BYTES} bytes")
         seats = [Seat.from_file(seat) for seat in data["seats"]]
         owner, made = str(data["owner"]), str(data["made"])
-        room = cls(data["id"], setup, seats, secret, data["created"], owner, made)
+        room = cls(data["id"], setup, seats, secret, owner, made)
         room.done = dict(data["done"])
         for seat, action in data["decisions"]:
             room.table.act(seat, action)

@@ -79,7 +79,7 @@ class Rooms:
         secret = secrets.token_bytes(SECRET_BYTES)
         if self._seed is not None:  # deals that can be foreseen
             secret = derive(str(self._seed).encode(), f"table {self._made}")
-        room = Room(name, setup, seats, secret, time.time(), owner, key.request if key else "")
+        room = Room(name, setup, seats, secret, owner, key.request if key else "")
         for index in mine:
             seats[index].here = True
         tokens = {index: room.take_seat(index, person) for index in mine}

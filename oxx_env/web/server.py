@@ -18,7 +18,6 @@ import numpy as np
 
 from oxx_env.bots import advice
 from oxx_env.game.views import View
-from oxx_env.notation import records
 from oxx_env.web import coach, storage
 from oxx_env.web.errors import RequestError
 from oxx_env.web.levels import bot_of, levels
@@ -33,7 +32,6 @@ POLL_S = 20.0  # for which a request waits for news
 NOTIFY_S = 0.1  # within which several answers of bots are sent together
 SAVE_DELAY_S = 0.5  # after which the decisions of bots are saved
 SLICE_S = 0.02  # of processor time for a table's bots before the next client's turn
-PIECE = 1  # decisions of a review before the next client's turn: 0.2 s, a second at ten players
 CLEAR_S = 600.0  # between two searches of a full folder for files to remove
 MAX_JUDGED = 20_000  # judgements in memory, about 1 KB each
 
@@ -220,23 +218,19 @@ class TableServer:
     async def review(self, room: Room, seat: int, client: str) -> dict[str, Any]:
         """The decisions of a seat so far with what each cost. Raises RequestError."""
         self._check_coach(room)
-        decisions, count = list(room.table.decisions), room.turn(seat)
-        known = room.reviews.setdefault(seat, {})
-        if count > len(known):
+        review = coach.Review(
+            room.new_table, list(room.table.decisions), seat,
+            lambda turn: room.generator(seat, turn, 1), room.reviews.setdefault(seat, {}),
+        )  # fmt: skip
+        if not review.complete:
             with self.coach.admit(client):
                 async with room.coach_lock(seat):
-                    while (done := len(known)) < count:
-                        advised = {t: told for (s, t), told in room.advice.items() if s == seat}
-                        piece = range(done, min(count, done + PIECE))
-                        self.coach.charge(client, sum(turn not in advised for turn in piece))
-                        review = coach.Review(
-                            seat, decisions, lambda turn: room.generator(seat, turn, 1), known
-                        )
-                        await self.coaches.run(
-                            client, review.extend, room.new_table(), PIECE, advised
-                        )
+                    while not review.complete:
+                        given = room.advice.get((seat, len(review.known)))
+                        self.coach.charge(client, given is None)
+                        await self.coaches.run(client, review.judge_next, given)
             self._limit_judged(room)
-        return {"seat": seat, "decisions": [known[turn] for turn in range(count)], "basis": basis()}
+        return {"seat": seat, "decisions": review.judged(), "basis": basis()}
 
     def _limit_judged(self, room: Room) -> None:
         """Drop the judgements of the rooms used longest ago; the coach can give them again."""
@@ -253,22 +247,22 @@ class TableServer:
             raise RequestError(403, "this table is played without the coach")
 
     async def review_record(self, data: bytes, seat: int, client: str) -> dict[str, Any]:
-        """The review of one seat in a record. Raises RequestError, RecordFileError, and what
-        `coach.RecordReview` raises."""
+        """The review of one seat in a record. Raises RequestError, and as `coach.review_of`."""
         with self.coach.admit(client):
             self.coach.charge(client, 1)
-            game: coach.RecordReview = await self.readers.run(client, _open_record, data, seat)
-            self.coach.charge(client, game.count)
-            while not game.complete:
-                await self.coaches.run(client, game.extend, PIECE)
-            return {**game.to_dict(), "basis": basis()}
+            review, winners = await self.readers.run(client, coach.review_of, data, seat)
+            self.coach.charge(client, review.count)
+            while not review.complete:
+                await self.coaches.run(client, review.judge_next)
+            decisions = review.judged()
+        return {"seat": seat, "decisions": decisions, "winners": winners, "basis": basis()}
 
     def warm_up(self) -> None:
         """Compile and load what a table needs by playing two games."""
         for rules in ("base", "positive"):
             seats = [{"kind": "human"}, *({"kind": "bot", "level": one.name} for one in levels())]
             setup = Setup.from_request({"rules": rules})
-            room = Room("warm", setup, read_seats(seats), bytes(SECRET_BYTES), 0.0)
+            room = Room("warm", setup, read_seats(seats), bytes(SECRET_BYTES))
             while deciders := room.deciders:
                 for seat in deciders:
                     view, level, turn = room.view(seat), room.seats[seat].level, room.turn(seat)
@@ -281,10 +275,6 @@ class TableServer:
 
 def _judgements(room: Room) -> int:
     return len(room.advice) + sum(map(len, room.reviews.values()))
-
-
-def _open_record(data: bytes, seat: int) -> coach.RecordReview:
-    return coach.RecordReview(records.parse_record(data.strip(), "the record"), seat)
 
 
 def _answers(questions: list[tuple[str, View, np.random.Generator]]) -> list[int]:
