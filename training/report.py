@@ -12,8 +12,6 @@ from pathlib import Path
 from typing import Any
 
 from oxx_env import arena
-from oxx_env.policy.insight import NO_SHARE, draw_curve
-from oxx_env.show import plot
 
 
 def facts(
@@ -151,18 +149,3 @@ def with_sections_of(old: str, card: str) -> str:
     there = re.split(r"^(?=## )", old, flags=re.MULTILINE)[1:]
     here[-1:-1] = [part for part in there if part.splitlines()[0] not in headings]
     return "".join(here)
-
-
-def draw_curves(evaluations: list[dict[str, Any]], path: Path) -> None:
-    """Draw the learning curves: win share over decisions, a panel for each opponent.
-
-    evaluations  as `insight.learning_curve` gives them
-    """
-    names = [name for name in (evaluations[0] if evaluations else {}) if name not in NO_SHARE]
-    bots = list(dict.fromkeys(name.rpartition("_")[0] for name in names)) or ["no opponent yet"]
-    figure, panels = plot.panels(len(bots), sharey=True)
-    for bot, axes in zip(bots, panels, strict=True):
-        draw_curve(axes, evaluations, bot)
-        axes.set(ylabel=None, title=f"against {bot} (dotted: parity)")
-    panels[0].set_ylabel("win share, 95 % interval")
-    plot.save(figure, path)

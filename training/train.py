@@ -42,6 +42,8 @@ from oxx_env.lib.options import check
 from oxx_env.lib.shell import oxx, place, program, script
 from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_checkpoint, write_atomically
 from oxx_env.policy.forward import hidden_of, weight_count
+from oxx_env.policy.insight import draw_curves
+from oxx_env.show import plot
 from training import evaluate
 from training.config import PRESETS, Config, Count, arguments, differences, tuples
 from training.learning import (
@@ -56,7 +58,7 @@ from training.learning import (
 )
 from training.pool import BOTS
 from training.ppo import OxxPolicy, SelfPlayPPO, SpacesEnv
-from training.report import draw_curves, facts, model_card, plain, table, table_options
+from training.report import facts, model_card, plain, table, table_options
 from training.selfplay import Collector, Opponent, duel
 
 RUNS = Path("runs")
@@ -354,7 +356,7 @@ class Progress(BaseCallback):
             self.stage("evaluating")
             self.look(run.decisions)
             run.save()
-        self.logger.dump(run.decisions)  # what the last update told, at the step it belongs to
+        self.logger.dump(run.decisions)  # of the last update, at its step
         if self.stopped:
             raise Stopped
         if self.bar is not None:
@@ -398,9 +400,9 @@ class Progress(BaseCallback):
 
     def look(self, decisions: int) -> None:
         self.next_look = next_look(decisions, self.run.config.eval_every)
-        told = self.evaluate(decisions)
+        result = self.evaluate(decisions)
         if self.bar is not None:
-            self.bar.set_postfix_str(told)
+            self.bar.set_postfix_str(result)
         self.logger.dump(decisions)
 
     def evaluate(self, decisions: int) -> str:
@@ -544,7 +546,7 @@ def finish(run: Run, workers: int) -> None:
     save_checkpoint(folder, weights, hidden, about, card)
     text = json.dumps({"checkpoint": about, "results": results}, indent=2) + "\n"
     write_atomically(run.folder / "evaluation.json", text.encode())
-    draw_curves(run.evaluations, run.folder / "curve.png")
+    plot.save(draw_curves(run.evaluations), run.folder / "curve.png")
     print(table(results))
     print(f"\nlearning curve: {run.folder / 'curve.png'}")
     print(f"play against it:\n  {play_command(config, folder)}")

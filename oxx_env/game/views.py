@@ -401,10 +401,10 @@ class View:
         return View, (self.games, self.decks, self.seat, self.deck, Told(self.history()))
 
     def _repr_svg_(self) -> str:
-        """The table as a picture, in a notebook."""
+        """The table as a picture, in a notebook: as wide as its cell at most."""
         # Drawing lies above the game: the root of the package knows where.
         picture: str = sys.modules["oxx_env"].render.svg(self)
-        return picture
+        return picture.replace("<svg ", '<svg style="max-width:100%;height:auto" ', 1)
 
     def to_dict(self) -> dict[str, Any]:
         """All that the seat knows as plain JSON, without any seed; `oxx advise` reads it."""

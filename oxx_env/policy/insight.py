@@ -55,7 +55,7 @@ from oxx_env.lib.texts import message
 from oxx_env.policy.checkpoint import find_checkpoint, load_checkpoint, write_atomically
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
-from oxx_env.show.plot import REFERENCE, Line, draw_lines
+from oxx_env.show import plot
 
 CURVE = "curve.json"  # in a checkpoint folder: win shares on the way
 NO_SHARE = ("decisions", "ci95")  # what a point of the curve holds besides win shares
@@ -457,9 +457,21 @@ def draw_curve(axes: Any, curve: list[dict[str, Any]], bot: str | None = None) -
         unknown = [np.nan, np.nan]
         bounds = [point.get("ci95", {}).get(name, unknown) for point in curve]
         decisions, shares = ([point[key] for point in curve] for key in ("decisions", name))
-        lines.append(Line(label, decisions, shares, bounds, 1 / size))
+        lines.append(plot.Line(label, decisions, shares, bounds, 1 / size))
     axes.set(xlabel="decisions learned from", ylabel="win share against", ylim=(0, 1))
-    draw_lines(axes, lines)
+    plot.draw_lines(axes, lines)
+
+
+def draw_curves(curve: list[dict[str, Any]]) -> Any:
+    """A figure of win shares over the decisions learned from, a panel for each opponent."""
+    names = [name for name in (curve[0] if curve else {}) if name not in NO_SHARE]
+    bots = list(dict.fromkeys(name.rpartition("_")[0] for name in names)) or ["no opponent yet"]
+    figure, panels = plot.panels(len(bots), width=3.5, height=3.5, sharey=True)
+    for bot, axes in zip(bots, panels, strict=True):
+        draw_curve(axes, curve, bot)
+        axes.set(ylabel=None, title=f"against {bot} (dotted: parity)")
+    panels[0].set_ylabel("win share, 95 % interval")
+    return figure
 
 
 def draw_calibration(axes: Any, groups: list[dict[str, float]]) -> None:
@@ -467,7 +479,7 @@ def draw_calibration(axes: Any, groups: list[dict[str, float]]) -> None:
     foretold = [group["foretold"] for group in groups]
     came = [group["came"] for group in groups]
     ends = [min(foretold + came), max(foretold + came)]
-    axes.plot(ends, ends, **REFERENCE)
+    axes.plot(ends, ends, **plot.REFERENCE)
     axes.errorbar(foretold, came, [group["half"] for group in groups], fmt="o", capsize=3)
     axes.set(xlabel="relative points foretold", ylabel="relative points that came")
     axes.grid(alpha=0.3)
@@ -478,7 +490,7 @@ def draw_liking(axes: Any, groups: list[dict[str, float]], label: str | None = N
     by = next(iter(groups[0]))
     places = [str(int(group[by])) for group in groups]
     axes.bar(places, [group["liking"] for group in groups])
-    axes.axhline(1, **REFERENCE)
+    axes.axhline(1, **plot.REFERENCE)
     axes.set(xlabel=label or by, ylabel="chosen, times chance")
 
 
@@ -489,7 +501,7 @@ def draw_entries(axes: Any, entries: Sequence[Any], parity: float | None = None)
     low, high = np.array([entry.ci95 for entry in entries]).T
     axes.errorbar(shares, names, xerr=[shares - low, high - shares], fmt="o", capsize=3)
     if parity is not None:
-        axes.axvline(parity, **REFERENCE)
+        axes.axvline(parity, **plot.REFERENCE)
     axes.invert_yaxis()
     axes.set(xlabel="win share, 95 % interval")
     axes.grid(alpha=0.3)
