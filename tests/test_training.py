@@ -449,7 +449,7 @@ def test_options_changed_after_a_state_was_written_are_named() -> None:
     state = {"config": np.array(json.dumps(asdict(MIXED)))}
     assert train_module.changed_options(state, MIXED) == ""
     changed = train_module.changed_options(state, replace(MIXED, gamma=0.5, players=(2,)))
-    assert changed == "gamma 0.85, not 0.5; players [2, 3, 5], not [2]"
+    assert changed == "players [2, 3, 5], not [2]; gamma 0.85, not 0.5"
 
 
 def test_a_run_stopped_before_its_first_batch_leaves_the_old_state(

@@ -27,6 +27,42 @@ TableSizes = Annotated[tuple[int, ...], Range(MIN_PLAYERS, MAX_PLAYERS), NOT_EMP
 
 
 @dataclass(frozen=True, kw_only=True)
+class Space:
+    """The games that are played: table sizes, rule sets, decks and matches, by their shares."""
+
+    players: TableSizes = (2,)
+    """Table sizes in the batch."""
+    player_shares: tuple[float, ...] = ()
+    """Share of the games for each table size; empty: equal."""
+    rules: Names = ("base",)
+    """Rule sets in the batch."""
+    rule_shares: tuple[float, ...] = ()
+    """Share of the games for each rule set; empty: equal."""
+    decks: Names = ("balanced",)
+    """Decks by name or path."""
+    random_decks: Annotated[int, Range(0)] = 0
+    """0: play the decks as they are; else this many fresh assignments of their types to numbers."""
+    games_per_match: Annotated[tuple[int, ...], Range(1, 2**16 - 1), NOT_EMPTY] = (1,)
+    """Games in a match, equally often."""
+
+    def check(self) -> None:
+        """Raise ValueError for options that do not fit; the message says what would."""
+        check(self)
+        check_games(self)
+        _ = self.player_shares_normed, self.rule_shares_normed
+
+    @property
+    def player_shares_normed(self) -> list[float]:
+        """Shares of `players`, adding up to one."""
+        return _normed(self.player_shares, len(self.players), "player_shares")
+
+    @property
+    def rule_shares_normed(self) -> list[float]:
+        """Shares of `rules`, adding up to one."""
+        return _normed(self.rule_shares, len(self.rules), "rule_shares")
+
+
+@dataclass(frozen=True, kw_only=True)
 class Learning:
     """How a learner learns from its games by PPO, and how often it is evaluated."""
 
@@ -65,28 +101,13 @@ class Learning:
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config(Learning):
+class Config(Learning, Space):
     """A training run."""
 
     preset: str = "quick"
     """Which preset the other values start from."""
     decisions: Count = 600_000
     """Samples to learn from."""
-
-    players: TableSizes = (2,)
-    """Table sizes in the batch."""
-    player_shares: tuple[float, ...] = ()
-    """Share of the games for each table size; empty: equal."""
-    rules: Names = ("base",)
-    """Rule sets in the batch."""
-    rule_shares: tuple[float, ...] = ()
-    """Share of the games for each rule set; empty: equal."""
-    decks: Names = ("balanced",)
-    """Decks by name or path."""
-    random_decks: Annotated[int, Range(0)] = 0
-    """0: play the decks as they are; else this many fresh assignments of their types to numbers."""
-    games_per_match: Annotated[tuple[int, ...], Range(1, 2**16 - 1), NOT_EMPTY] = (1,)
-    """Games in a match, equally often."""
 
     greedy_share: Share = 0.0
     """Share of the matches in which half of the seats are `greedy`, the others learn."""
@@ -110,7 +131,7 @@ class Config(Learning):
     reward_scale: Positive = 0.1
     """Reward for one relative point."""
     foresight: bool = True
-    """Does the network look at the foresight, or only at the observation?"""
+    """Give the network the features of each choice, too; else only the observation."""
 
     eval_players: Annotated[tuple[int, ...], Range(MIN_PLAYERS, MAX_PLAYERS)] = ()
     """Table sizes evaluated; empty: `players`."""
@@ -120,16 +141,15 @@ class Config(Learning):
     """Games against each baseline in the final table."""
 
     def check(self) -> None:
-        """Raise ValueError for what cannot be trained with: what it is, and what would be right."""
-        check(self)
-        check_games(self)
+        """Raise ValueError for options that do not fit; the message says what would."""
+        super().check()
         for name in self.eval_bots:
             if name not in BOT_NAMES:
                 raise ValueError(f"eval_bots: {name!r} is none of {', '.join(BOT_NAMES)}")
         shares = ("greedy_share", "careful_share", "mc_share", "pool_share")
         total = sum(getattr(self, name) for name in shares)
         if total > 1 + 1e-9:
-            raise ValueError(f"{', '.join(shares)} add up to {total:g}; the most is 1")
+            raise ValueError(f"{', '.join(shares)} add up to {total:g}, not to at most 1")
         if self.pool_share and not self.pool_size:
             raise ValueError(f"pool_share {self.pool_share:g} needs a pool: give a pool_size")
         if self.frozen is not None:
@@ -148,25 +168,13 @@ class Config(Learning):
                 f" {self.minibatch}, not {self.rollout}"
             )
 
-    @property
-    def player_shares_normed(self) -> list[float]:
-        """Shares of `players`, adding up to one."""
-        return _normed(self.player_shares, len(self.players), "player_shares")
-
-    @property
-    def rule_shares_normed(self) -> list[float]:
-        """Shares of `rules`, adding up to one."""
-        return _normed(self.rule_shares, len(self.rules), "rule_shares")
-
 
 def check_games(options: Any) -> None:
-    """Raise ValueError for rule sets or decks that do not exist, or shares that are none."""
+    """Raise ValueError for rule sets or decks that do not exist."""
     for name in options.rules:
         rule_flags(name)
     for name in options.decks:
         load_deck(name)
-    if isinstance(options, Config):
-        _ = options.player_shares_normed, options.rule_shares_normed
 
 
 def _normed(shares: tuple[float, ...], count: int, name: str) -> list[float]:

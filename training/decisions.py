@@ -25,7 +25,7 @@ from oxx_env.game.validation import check_games
 from oxx_env.lib.files import open_atomic, read_arrays
 from oxx_env.policy.features import INPUT, encode_inputs
 from oxx_env.policy.forward import score
-from training.config import Config, differences
+from training.config import Space, differences
 from training.learning import Stopped
 from training.selfplay import deal_over
 
@@ -162,7 +162,7 @@ def joined(
 
 
 def self_play(
-    space: Config,
+    space: Space,
     weights: NDArray[np.float32],
     thinker: Thinker,
     count: int,

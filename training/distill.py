@@ -110,7 +110,7 @@ class Config:
     init: str | None = None
     """Start from this checkpoint."""
     foresight: bool = True
-    """Does the network look at the foresight, or only at the observation?"""
+    """Give the network the features of each choice, too; else only the observation."""
     hidden: int = 64
     """Width of the network."""
     temperature: Positive = 0.8
@@ -127,7 +127,7 @@ class Config:
     """Weight of the value loss."""
 
     def check(self) -> None:
-        """Raise ValueError for what cannot be learned from: what it is, what would be right."""
+        """Raise ValueError for options that do not fit; the message says what would."""
         check(self)
         check_games(self)
         check_width(self.hidden)

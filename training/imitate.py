@@ -60,7 +60,7 @@ class Config:
     decisions: Count = 1_000_000
     """Decisions to learn from."""
     unseen: Annotated[int, Range(1, NUMBERS)] = 12
-    """Unseen cards its foresight looks at."""
+    """Unseen cards that its features look at, at most."""
     epochs: Count = 6
     """Passes over the decisions."""
     minibatch: Count = 512

@@ -35,7 +35,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, fields, replace
 from pathlib import Path
 from typing import Annotated, Any, Literal, NamedTuple
 
@@ -54,7 +54,7 @@ from oxx_env.bots.search import PolicySearch
 from oxx_env.game.engine import stack_decks
 from oxx_env.game.rules import CARD_PHASE
 from oxx_env.lib.files import read_arrays, read_json, remove_unfinished
-from oxx_env.lib.options import Range, check
+from oxx_env.lib.options import NOT_EMPTY, Range
 from oxx_env.lib.shell import program
 from oxx_env.policy.checkpoint import (
     PLAY_OUT,
@@ -72,14 +72,15 @@ from oxx_env.show import plot
 from training.config import (
     PRESETS,
     Count,
+    Names,
     NotNegative,
     Positive,
     Seed,
+    Space,
     TableSizes,
     check_width,
     differences,
 )
-from training.config import Config as Space
 from training.decisions import Decisions, probabilities, read_part, self_play, write_part
 from training.learning import (
     Diverged,
@@ -99,21 +100,13 @@ CONFIG, FIGURES, STATE = "config.json", "figures.json", "learner.npz"
 SAVE_EVERY = 20  # parts learned from between two saved states
 CHUNK = 200  # games of the gate that are played in one go
 FULL = PRESETS["full"]
-SPACE = (
-    "players",
-    "player_shares",
-    "rules",
-    "rule_shares",
-    "decks",
-    "random_decks",
-    "games_per_match",
-)
+SPACE = tuple(field.name for field in fields(Space))
 # What may differ when a run is gone on with: it changes no figure, or only adds iterations.
 FREE = ("run_dir", "workers", "iterations")
 
 
 @dataclass(frozen=True, kw_only=True)
-class Config:
+class Config(Space):
     """Improve a policy by the values that search finds for each of its actions."""
 
     run_dir: Path = Path("runs/improve")
@@ -139,20 +132,15 @@ class Config:
     prior: Literal["start", "init"] = "start"
     """Stay near the policy that learning starts from, or always near --init."""
 
-    players: tuple[int, ...] = FULL.players
-    """Table sizes."""
+    players: TableSizes = FULL.players
     player_shares: tuple[float, ...] = ()
-    """Share of the games for each table size [as in the preset `full` of train.py]."""
-    rules: tuple[str, ...] = FULL.rules
-    """Rule sets."""
+    """Share of the games for each table size; empty: as in the preset `full` of train.py."""
+    rules: Names = FULL.rules
     rule_shares: tuple[float, ...] = ()
-    """Share of the games for each rule set [as in the preset `full` of train.py]."""
-    decks: tuple[str, ...] = FULL.decks
-    """Decks by name or path."""
-    random_decks: int = FULL.random_decks
-    """Fresh assignments of their card types to numbers in each part; 0: the decks as they are."""
-    games_per_match: tuple[int, ...] = FULL.games_per_match
-    """Games in a match, equally often."""
+    """Share of the games for each rule set; empty: as in the preset `full` of train.py."""
+    decks: Names = FULL.decks
+    random_decks: Annotated[int, Range(0)] = FULL.random_decks
+    games_per_match: Annotated[tuple[int, ...], Range(1), NOT_EMPTY] = FULL.games_per_match
 
     held_decisions: Annotated[int, Range(1, 1_000_000)] = 20_000
     """Decisions that are not learned from, to judge by."""
@@ -185,9 +173,8 @@ class Config:
     """Threads; changes no figure."""
 
     def check(self) -> None:
-        """Raise ValueError for what cannot be learned from: what it is, what would be right."""
-        check(self)
-        self.space.check()
+        """Raise ValueError for options that do not fit; the message says what would."""
+        super().check()
         if self.hidden is not None:
             check_width(self.hidden)
         load_checkpoint(self.init)
@@ -195,13 +182,13 @@ class Config:
 
     @property
     def space(self) -> Space:
-        """The games that are played."""
+        """The games that are played; shares that were not given are those of the preset `full`."""
         own = {name: getattr(self, name) for name in SPACE}
         for name, shares in (("players", "player_shares"), ("rules", "rule_shares")):
             usual = dict(zip(getattr(FULL, name), getattr(FULL, shares), strict=True))
             if not own[shares] and usual.keys() >= set(own[name]):
                 own[shares] = tuple(usual[one] for one in own[name])
-        return replace(Space(), **own)
+        return Space(**own)
 
 
 # --- the loss -----------------------------------------------------------------------------------

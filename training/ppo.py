@@ -169,36 +169,12 @@ class OxxPolicy(MaskableActorCriticPolicy):
             self.parameters(), lr=lr_schedule(1), **self.optimizer_kwargs
         )
 
-    def scored(self, obs: Tensor, action_masks: Any) -> tuple[Any, Tensor]:
-        """The distribution over the actions, and the values [N]."""
-        logits, values = self.network(obs)
-        return self.distributed(logits, action_masks), values
-
     def distributed(self, logits: Tensor, action_masks: Any) -> Any:
         """The distribution over the actions."""
         distribution = self.action_dist.proba_distribution(action_logits=logits)
         if action_masks is not None:
             distribution.apply_masking(action_masks)
         return distribution
-
-    def forward(
-        self, obs: Any, deterministic: bool = False, action_masks: Any = None
-    ) -> tuple[Tensor, Tensor, Tensor]:
-        distribution, values = self.scored(obs, action_masks)
-        actions = distribution.get_actions(deterministic=deterministic)
-        return actions, values[:, None], distribution.log_prob(actions)
-
-    def evaluate_actions(
-        self, obs: Any, actions: Tensor, action_masks: Any = None
-    ) -> tuple[Tensor, Tensor, Tensor | None]:
-        distribution, values = self.scored(obs, action_masks)
-        return values[:, None], distribution.log_prob(actions), distribution.entropy()
-
-    def get_distribution(self, obs: Any, action_masks: Any = None) -> Any:
-        return self.scored(obs, action_masks)[0]
-
-    def predict_values(self, obs: Any) -> Tensor:
-        return self.network(obs)[1][:, None]
 
 
 class SpacesEnv(gym.Env):  # type: ignore[type-arg]

@@ -35,19 +35,20 @@ from oxx_env.game.rules import (
     MAX_PLAYERS,
     NUMBERS,
     OVER,
-    POSITIVE,
     act,
     advance,
     decides,
+    is_positive,
     legal_actions,
     match_over,
     mix,
 )
+from oxx_env.game.scoring import match_points, victory_share
 from oxx_env.lib.jit import kernel
 from oxx_env.policy.checkpoint import load_checkpoint
 from oxx_env.policy.features import INPUT, encode_input, scratch
 from oxx_env.policy.forward import best_action, drawn, forward, hidden_of, softmax, workspace
-from training.config import Config
+from training.config import Config, Space
 from training.pool import (
     EXPECTED,
     FROZEN,
@@ -209,30 +210,14 @@ def uniform(stream):
 
 @kernel
 def relative_points(game, seat):
-    """Points of the match so far, own minus the mean of the others, higher is better."""
+    """Relative points of the match so far, float32 as in the batch (`scoring`: of one game)."""
     players = np.int64(game["players"])
     total = 0
     for other in range(players):
-        total += np.int64(game["points"][other]) + np.int64(game["match_points"][other])
-    own = np.int64(game["points"][seat]) + np.int64(game["match_points"][seat])
+        total += match_points(game, other)
+    own = match_points(game, seat)
     relative = np.float32(own) - np.float32(total - own) / np.float32(players - 1)
-    return relative if game["rules"] & POSITIVE != 0 else -relative
-
-
-@kernel
-def win_share(game, seat):
-    """The seat's share of the victory by the points of the match so far."""
-    players = np.int64(game["players"])
-    sign = 1 if game["rules"] & POSITIVE != 0 else -1
-    own = sign * (np.int64(game["points"][seat]) + np.int64(game["match_points"][seat]))
-    sharing = 0
-    for other in range(players):
-        theirs = sign * (np.int64(game["points"][other]) + np.int64(game["match_points"][other]))
-        if theirs > own:
-            return np.float32(0)
-        if theirs == own:
-            sharing += 1
-    return np.float32(1) / np.float32(sharing)
+    return relative if is_positive(game) else -relative
 
 
 @kernel
@@ -357,7 +342,7 @@ def finish_match(tables, g, batch, scale):
         credit(tables, g, seat, batch, TERMINAL, scale)
         if tables.control[g, seat] == LEARNER:
             result[SEATS] += 1
-            result[SHARE] += win_share(game, seat)
+            result[SHARE] += np.float32(victory_share(game, seat))
             result[EXPECTED] += 1 / np.float64(game["players"])
             result[POINTS] += relative_points(game, seat)
 
@@ -490,7 +475,7 @@ def training_decks(config: Any, rng: np.random.Generator) -> NDArray[np.void]:
 
 
 def deal_over(
-    space: Config, count: int, rng: np.random.Generator
+    space: Space, count: int, rng: np.random.Generator
 ) -> tuple[NDArray[np.void], NDArray[np.void]]:
     """GAME [count], single games over the table sizes, rule sets and decks of a space by their
     shares, and the DECKS that they index."""
@@ -557,7 +542,7 @@ def _duel(games, decks, seats, bot, agents, tools, outcome):
                     else:
                         picked[seat] = opponent_action(game, deck, seat, bot, agents, tools)
             play_on(game, deck, picked)
-        outcome[0, g] = win_share(game, seats[g])
+        outcome[0, g] = victory_share(game, seats[g])
         outcome[1, g] = relative_points(game, seats[g])
 
 
