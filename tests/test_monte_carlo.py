@@ -141,11 +141,10 @@ def test_all_actions_meet_the_same_deals_and_the_same_luck() -> None:
     piles = [[8, 9, *rest[5:27]], rest[27:51]]
     table = Table(2, "base", deck)
     table.deal(draw_piles=piles, rows=rest[:5])
-    values = make_mc("mc:20").evaluate(table.view(0), np.random.default_rng(0))
-    slots = [table.view(0).hand.index(n) for n in (8, 9)]
-    by_slot = {v.action: v for v in values}
-    assert by_slot[slots[0]].value == by_slot[slots[1]].value
-    assert by_slot[slots[0]].points == by_slot[slots[1]].points
+    found = outcomes("mc:20", table.view(0))
+    one, other = (table.view(0).hand.index(n) for n in (8, 9))
+    assert found.values[one] == found.values[other]
+    assert found.points[one] == found.points[other]
 
 
 def make_mc(spec: str) -> MonteCarlo:
@@ -154,29 +153,35 @@ def make_mc(spec: str) -> MonteCarlo:
     return bot
 
 
+def outcomes(spec: str, view: View, seed: int = 0) -> mc.Outcomes:
+    """What the bot found when all its deals were tried."""
+    return list(make_mc(spec).outcomes(view, np.random.default_rng(seed)))[-1]
+
+
 @pytest.mark.parametrize(("players", "rules"), CASES)
-def test_evaluate_lists_the_legal_actions_and_act_plays_the_best(players: int, rules: str) -> None:
+def test_every_legal_action_has_an_outcome_and_act_plays_a_legal_one(
+    players: int, rules: str
+) -> None:
     bot = make_mc("mc:4")
     phases = set()
     for k, (view, _) in enumerate(positions(players, rules, 2)):
         phases.add(view.phase)
-        values = bot.evaluate(view, np.random.default_rng(k))
-        assert [v.action for v in values] == view.legal
-        assert all(0 <= v.win_share <= 1 for v in values)
-        assert all(np.isfinite([v.value, v.points]).all() for v in values)
-        action = bot.act(view, np.random.default_rng(k))
-        assert action in view.legal
+        found = outcomes("mc:4", view, k)
+        assert found.legal == view.legal
+        shares, points = found.shares[view.legal], found.points[view.legal]
+        assert ((shares >= 0) & (shares <= 1)).all()
+        assert np.isfinite(found.values[view.legal]).all()
+        assert bot.act(view, np.random.default_rng(k)) in view.legal
         if "positive" not in rules:
-            assert all(v.points >= view.scores[view.seat] for v in values)
+            assert (points >= view.scores[view.seat]).all()
     assert phases == {"card", "row"}
 
 
-def test_a_seat_with_nothing_to_decide_passes_and_has_no_values() -> None:
+def test_a_seat_with_nothing_to_decide_passes() -> None:
     table = Table(2)
     table.deal(1)
     table.act(0, 0)
     assert make_mc("mc:2").act(table.view(0), np.random.default_rng(0)) == PASS
-    assert make_mc("mc:2").evaluate(table.view(0), np.random.default_rng(0)) == []
 
 
 def test_the_certain_outcome_has_its_exact_value() -> None:
@@ -195,31 +200,31 @@ def test_the_certain_outcome_has_its_exact_value() -> None:
     table.act(0, 0)
     table.act(1, 0)
     assert table.view(0).card == 1
-    values = make_mc("mc:5:horizon=1").evaluate(table.view(0), np.random.default_rng(0))
-    assert [(v.action, v.value) for v in values] == [(4, -1), (5, -3), (6, -3), (7, -3), (8, -3)]
+    found = outcomes("mc:5:horizon=1", table.view(0))
+    assert found.values[4:9].tolist() == [-1, -3, -3, -3, -3]
 
 
 def test_value_win_counts_the_points_before_in_the_match() -> None:
     games = engine.new_games([1], DECKS, 2, games_per_match=2)
     games["match_game"] = 2
     view = View.of(games, DECKS, 0)
-    bot = make_mc("mc:30:value=win")
     for ahead, share in ((0, 1), (1, 0)):
         view.games["match_points"][0, :2] = 0
         view.games["match_points"][0, ahead] = 1000  # out of reach: fewest points win
-        values = bot.evaluate(view, np.random.default_rng(0))
-        assert all(v.value == v.win_share == 1 - share for v in values)
+        found = outcomes("mc:30:value=win", view)
+        assert (found.values[view.legal] == 1 - share).all()
+        assert (found.shares[view.legal] == 1 - share).all()
 
 
 def test_horizon_and_value_change_what_is_compared() -> None:
     view, _ = positions(2, "base", 1)[0]
     specs = ["mc:20", "mc:20:horizon=1", "mc:20:horizon=end", "mc:20:value=win"]
     specs += ["mc:20:horizon=4:value=win"]
-    rng = np.random.default_rng
-    values = [[v.value for v in make_mc(spec).evaluate(view, rng(0))] for spec in specs]
+    found = [outcomes(spec, view) for spec in specs]
+    values = [f.values.tolist() for f in found]
     assert all(a != b for i, a in enumerate(values) for b in values[:i])
-    ends = [[v.win_share for v in make_mc(spec).evaluate(view, rng(0))] for spec in specs]
-    assert values[3] == ends[3], "to the end, value and win share are the same"
+    ends = found[3].shares.tolist()
+    assert values[3] == ends, "to the end, value and win share are the same"
 
 
 def test_the_batch_kernel_gives_the_values_of_the_bot() -> None:
@@ -232,8 +237,8 @@ def test_the_batch_kernel_gives_the_values_of_the_bot() -> None:
     assert (games["rng"] != streams).all()
     for i in range(0, n, 7):
         view = View.of(games[who["game"][i]][None], DECKS, int(who["seat"][i]))
-        bot = make_mc("mc:2000:horizon=3")
-        exact = {v.action: v.value for v in bot.evaluate(view, np.random.default_rng(i))}
+        found = outcomes("mc:2000:horizon=3", view, i)
+        exact = {action: found.values[action] for action in found.legal}
         assert np.isfinite(values[i]).nonzero()[0].tolist() == list(exact)
         assert (values[i][~np.isfinite(values[i])] == -np.inf).all()
         differences = [values[i][a] - exact[a] for a in exact]
@@ -271,9 +276,9 @@ def test_a_time_budget_stops_when_the_clock_says_so(monkeypatch: pytest.MonkeyPa
     now = [0.0]
     search = mc._search
 
-    def timed_search(views: Any, decks: Any, seat: int, n: int, *rest: Any) -> None:
-        search(views, decks, seat, n, *rest)
-        now[0] += 0.0001 * n
+    def timed_search(views: Any, decks: Any, seat: int, trials: Any, *rest: Any) -> None:
+        search(views, decks, seat, trials, *rest)
+        now[0] += 0.0001 * trials.deals
 
     bot = make_mc("mc:5ms")
     monkeypatch.setattr(mc, "_search", timed_search)

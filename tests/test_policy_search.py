@@ -167,14 +167,14 @@ def test_a_hand_of_one_card_beside_larger_ones_plays_itself() -> None:
     assert view.legal == [0, 1] and view.to_dict()["hand_sizes"] == [2, 1, 1]
     bot: Any = make("search:quick:2")
     assert bot.act(view, np.random.default_rng(0)) in view.legal
-    assert [told.action for told in bot.evaluate(view, np.random.default_rng(0))] == [0, 1]
+    assert [found.legal for found in bot.outcomes(view, np.random.default_rng(0))] == [[0, 1]]
 
 
 def test_play_outs_stay_within_their_game_of_a_match() -> None:
-    network, picks = ps.seated(load_rollout_net("swift")[0]), ps.tools()[2]
+    tools = ps.Tools.of(ps.Player.of(load_rollout_net("swift")[0]))
     games = engine.new_games([5], DECKS, 3)
     games["match_games"] = 3
-    ps.play_on(games[0], DECKS[0], 1000, network, picks)
+    ps.play_on(games[0], DECKS[0], 1000, tools.player, tools.picks)
     assert games["phase"][0] == OVER and games["match_game"][0] == 1
     assert games["round"][0] == 20 and not games["match_points"].any()
 
@@ -189,28 +189,13 @@ def test_play_outs_end_with_the_hand() -> None:
     assert {("card", 4), ("card", 2), ("row", 4), ("row", 1)} <= ends
 
 
-def test_evaluate_tells_points_and_shares_of_each_legal_action() -> None:
+def test_outcomes_hold_points_and_shares_of_each_legal_action() -> None:
     bot: Any = make("search:champion:6")
     for view, _ in positions(3, "positive", 1, 9):
-        told = bot.evaluate(view, np.random.default_rng(2))
-        assert [value.action for value in told] == view.legal
-        assert all(0 <= value.win_share <= 1 for value in told)
-        assert all(np.isfinite(value.points) for value in told)
-
-
-def test_advice_and_play_agree_on_what_is_unlikely() -> None:
-    """With many deals something unlikely may come out best; it is neither played nor advised."""
-    bot: Any = PolicySearch("champion", "2")
-    view = positions(3, "base", 1, 1)[0][0]
-    bot.evaluate(view, np.random.default_rng(2))
-    bot._tally[:, ps.OPINION] = 0
-    bot._tally[view.legal[-1], ps.OPINION] = -ps.UNLIKELY * ps.CARD_POINTS * 1.1
-    bot._tally[view.legal[-1], ps.RELATIVE] = 10_000
-    bot._begin = lambda view, rng: (view.games, ps._likely(view.games, 0b1111, 0.0, bot._tally))
-    bot._try = lambda *_, **__: None
-    told = bot.evaluate(view, np.random.default_rng(2))
-    assert len(told) == 4
-    assert max(told, key=lambda value: value.value).action != view.legal[-1]
+        (found,) = bot.outcomes(view, np.random.default_rng(2))
+        assert found.legal == view.legal and found.deals == 6
+        shares = found.shares[view.legal]
+        assert ((shares >= 0) & (shares <= 1)).all() and np.isfinite(found.points).all()
 
 
 def test_a_seat_with_nothing_to_decide_passes() -> None:
@@ -220,7 +205,6 @@ def test_a_seat_with_nothing_to_decide_passes() -> None:
     bot: Any = make("search:quick:4")
     assert view.legal == [PASS]
     assert bot.act(view, np.random.default_rng(0)) == PASS
-    assert bot.evaluate(view, np.random.default_rng(0)) == []
 
 
 def test_a_time_budget_asks_the_clock(monkeypatch: pytest.MonkeyPatch) -> None:

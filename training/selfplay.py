@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env import cards, ratings
-from oxx_env.bots.monte_carlo import HORIZON, RELATIVE, value_actions
+from oxx_env.bots.monte_carlo import HORIZON, RELATIVE, Memory, Trials, value_actions
 from oxx_env.bots.monte_carlo import TALLIES as MC_TALLIES
 from oxx_env.bots.simple import careful_row, careful_slot
 from oxx_env.game.engine import (
@@ -225,7 +225,11 @@ def bot_action(game, deck, seat, bot, determinisations, tools):
     """The action of a compiled bot."""
     if bot == MONTE_CARLO:
         sums = tools.sums
-        value_actions(game, deck, seat, determinisations, HORIZON, tools.views, tools.unseen, sums)
+        trials, memory = (
+            Trials(determinisations, HORIZON, False),
+            Memory(tools.views, tools.unseen, 0),
+        )
+        value_actions(game, deck, seat, trials, memory, sums)
         legal = legal_actions(game, deck, seat)
         best = -1
         for action in range(ACTIONS):

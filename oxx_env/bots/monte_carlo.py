@@ -12,6 +12,7 @@ import re
 import time
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +23,6 @@ from oxx_env.game.rules import (
     ACTIONS,
     GAME,
     NUMBERS,
-    PASS,
     act,
     legal_actions,
     next_random,
@@ -42,35 +42,59 @@ TALLIES = 4
 FIRST_DEALS = 100  # before it is first looked whether more are needed
 
 
+class Trials(NamedTuple):
+    """How actions are tried.
+
+    deals   of what is hidden, on all of which each action is tried
+    rounds  that a play-out lasts, the running one included
+    to_end  does it then go on to the end of the game, for the tallies POINTS and WINS?
+    """
+
+    deals: int
+    rounds: int
+    to_end: bool = False
+
+
+class Memory(NamedTuple):
+    """What the search works with.
+
+    games   GAME [3], scratch
+    unseen  uint8 [NUMBERS], from `list_unseen`; deals leave it in another order
+    listed  how many unseen numbers there are
+    """
+
+    games: NDArray[np.void]
+    unseen: NDArray[np.uint8]
+    listed: int
+
+
 # --- the search ---------------------------------------------------------------------------------
 
 
 @kernel
-def search(view, deck, seat, n, rounds, on, work, unseen, count, sums):
-    """Try every legal action on `n` deals of what is hidden; add the outcomes to `sums`.
+def search(view, deck, seat, trials, memory, sums):
+    """Try every legal action on deals of what is hidden; add the outcomes to `sums`.
 
-    view    GAME record with its hidden cards blanked; its stream is the only one used
-    rounds  play-out in rounds, the running one included
-    on      play on to the end of the game, for the tallies POINTS and WINS?
-    work    GAME [2], scratch
-    unseen  `list_unseen`, `count` of them
+    view    GAME record with its hidden cards blanked; its stream is the only one used. It may be
+            the last of the memory's games
     sums    float64 [ACTIONS, TALLIES]: relative points and share of the victory after the play-out;
             own points and share of the victory at the end of the game
     """
+    games, unseen, count = memory
     legal = legal_actions(view, deck, seat)
-    for _ in range(n):
-        work[0] = view
-        deal_hidden(work[0], seat, TO_THE_END if on else rounds, unseen, count)
-        view["rng"] = work[0]["rng"]
+    for _ in range(trials.deals):
+        games[0] = view
+        deal_hidden(games[0], seat, TO_THE_END if trials.to_end else trials.rounds, unseen, count)
+        view["rng"] = games[0]["rng"]
         for action in range(ACTIONS):
             if legal >> action & 1:
-                work[1] = work[0]
-                game = work[1]
+                games[1] = games[0]
+                game = games[1]
                 act(game, deck, seat, action)
-                play_out(game, deck, GREEDY, rounds)
+                play_out(game, deck, GREEDY, trials.rounds)
                 sums[action, RELATIVE] += relative_points(game, seat)
                 sums[action, LEAD] += victory_share(game, seat)
-                if on:
+                if trials.to_end:
                     play_out(game, deck, GREEDY, TO_THE_END)
                     sums[action, POINTS] += game["points"][seat]
                     sums[action, WINS] += victory_share(game, seat)
@@ -107,14 +131,14 @@ def mc_values(games, decks, who, n, determinisations, horizon, values):
 
     Chance comes from the games' own streams, which move on by one number for each decision.
     """
-    work = np.empty(3, GAME)
-    unseen = np.empty(NUMBERS, np.uint8)
+    memory = Memory(np.empty(3, GAME), np.empty(NUMBERS, np.uint8), 0)
     sums = np.empty((ACTIONS, TALLIES), np.float64)
+    trials = Trials(determinisations, horizon, False)
     for i in range(n):
         game = games[who[i]["game"]]
         seat = np.int64(who[i]["seat"])
         deck = decks[game["deck"]]
-        value_actions(game, deck, seat, determinisations, horizon, work, unseen, sums)
+        value_actions(game, deck, seat, trials, memory, sums)
         legal = legal_actions(game, deck, seat)
         for action in range(ACTIONS):
             mean = sums[action, RELATIVE] / determinisations
@@ -131,16 +155,16 @@ def look(game, seat, views):
 
 
 @kernel
-def value_actions(game, deck, seat, determinisations, horizon, work, unseen, sums):
+def value_actions(game, deck, seat, trials, memory, sums):
     """`search` for one seat of a full record, whose stream moves on by one number.
 
-    Scratch: `work` GAME [3], `unseen` uint8 [NUMBERS]; written: `sums` float64 [ACTIONS, TALLIES].
+    sums  float64 [ACTIONS, TALLIES], written
     """
-    look(game, seat, work[2:])
-    view = work[2]
-    count = list_unseen(view, unseen)
+    games, unseen, _ = memory
+    look(game, seat, games[2:])
     sums[:] = 0.0
-    search(view, deck, seat, determinisations, horizon, False, work, unseen, count, sums)
+    known = Memory(games, unseen, list_unseen(games[2], unseen))
+    search(games[2], deck, seat, trials, known, sums)
 
 
 @kernel_allocating
@@ -152,17 +176,17 @@ def mc_actions(games, decks, who, n, determinisations, horizon, actions):
         actions[i] = np.argmax(values[i])
 
 
-@kernel
-def _search(views, decks, seat, n, rounds, on, work, unseen, count, sums):
-    search(views[0], decks[0], seat, n, rounds, on, work, unseen, count, sums)
-
-
 @kernel_allocating
-def _search_pairs(views, decks, seat, n, rounds, work, unseen, count, value, sums, products):
-    """`search` to the end of the game, with the products of each deal's outcomes."""
-    for _ in range(n):
+def _search(views, decks, seat, trials, memory, outcome):
+    """`search`, deal by deal, and the products of each deal's outcomes.
+
+    outcome  sums and products as of `search` and `add_products`, and which tally the choice is by
+    """
+    sums, products, value = outcome
+    one = Trials(1, trials.rounds, trials.to_end)
+    for _ in range(trials.deals):
         before = sums.copy()
-        search(views[0], decks[0], seat, 1, rounds, True, work, unseen, count, sums)
+        search(views[0], decks[0], seat, one, memory, sums)
         add_products(before, sums, value, WINS, products)
 
 
@@ -172,23 +196,6 @@ def _list_unseen(views, unseen):
 
 
 # --- the bot ------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class ActionValue:
-    """What Monte Carlo thinks of one legal action.
-
-    action     0-3 hand slot, 4-8 row
-    value      what the bot chooses by: mean relative points at its horizon, or mean share of the
-               victory; higher is better
-    points     mean own points at the end of this game, as the rulebook counts them
-    win_share  mean share of the victory at the end of this game, points before it counted
-    """
-
-    action: int
-    value: float
-    points: float
-    win_share: float
 
 
 @dataclass(frozen=True)
@@ -275,82 +282,48 @@ class MonteCarlo:
         legal = view.legal
         if len(legal) == 1:
             return legal[0]
-        sums, _ = self._sums(view.games, view, rng, on=False)
-        return self._best(legal, sums)
-
-    def _best(self, legal: list[int], sums: NDArray[np.float64]) -> int:
-        return max(legal, key=lambda action: sums[action, self.tally])
-
-    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
-        """Each legal action's worth, in order of action; the best value is the bot's choice.
-
-        For points and win share the same play-outs go on to the end of the game. Empty where the
-        seat has nothing to decide.
-        """
-        legal = view.legal
-        if legal == [PASS]:
-            return []
-        sums, n = self._sums(view.games, view, rng, on=True)
-        means = sums / n
-        return [
-            ActionValue(
-                action,
-                value=float(means[action, self.tally]),
-                points=float(means[action, POINTS]),
-                win_share=float(means[action, WINS]),
-            )
-            for action in legal
-        ]
+        return self._choice(view.games, view, rng)
 
     def outcomes(self, view: View, rng: np.random.Generator) -> Iterator[Outcomes]:
         """Every legal action on the same deals: after `FIRST_DEALS`, twice as many and so on, up to
         the bot's number or time. The caller stops when it knows enough."""
-        views = view.games.copy()
-        views["rng"] = rng.integers(2**64, dtype=np.uint64)
-        work, unseen = np.empty(2, GAME), np.empty(NUMBERS, np.uint8)
-        count = _list_unseen(views, unseen)
-        sums, products, done = np.zeros((ACTIONS, TALLIES)), np.zeros((2, ACTIONS, ACTIONS)), 0
+        views, memory, outcome = self._start(view.games, rng)
+        sums, products, _ = outcome
+        done = 0
         for part in growing(self.determinisations, self.seconds):
-            _search_pairs(
-                views, view.decks, view.seat, part, self.rounds, work, unseen, count, self.tally,
-                sums, products,
-            )  # fmt: skip
+            trials = Trials(part, self.rounds, True)
+            _search(views, view.decks, view.seat, trials, memory, outcome)
             done += part
             means = sums.T / done
             yield Outcomes(
                 view.legal, done, means[self.tally], means[POINTS], means[WINS], products.copy()
             )
 
-    def _sums(
-        self, games: NDArray[np.void], view: View, rng: np.random.Generator, on: bool
-    ) -> tuple[NDArray[np.float64], int]:
-        """Sums over the deals [ACTIONS, TALLIES], and how many deals were made.
-
-        `games` GAME [1] is what the bot knows, blanks where a card is hidden from it.
-        """
-        start = time.perf_counter()
+    def _start(
+        self, games: NDArray[np.void], rng: np.random.Generator
+    ) -> tuple[NDArray[np.void], Memory, tuple[Any, ...]]:
+        """What `_search` begins with: the games with a random stream, memory, no outcome yet."""
         views = games.copy()
         views["rng"] = rng.integers(2**64, dtype=np.uint64)
-        work = np.empty(2, GAME)
-        unseen = np.empty(NUMBERS, np.uint8)
-        count = _list_unseen(views, unseen)
-        sums = np.zeros((ACTIONS, TALLIES))
+        sums, products = np.zeros((ACTIONS, TALLIES)), np.zeros((2, ACTIONS, ACTIONS))
+        games, unseen = np.empty(3, GAME), np.empty(NUMBERS, np.uint8)
+        memory = Memory(games, unseen, _list_unseen(views, unseen))
+        return views, memory, (sums, products, self.tally)
 
-        def deal(n: int) -> None:
-            _search(views, view.decks, view.seat, n, self.rounds, on, work, unseen, count, sums)
-
-        if not self.seconds:
-            deal(self.determinisations)
-            return sums, self.determinisations
-        done, chunk = 0, 1
-        while True:
-            deal(chunk)
-            done += chunk
+    def _choice(self, games: NDArray[np.void], view: View, rng: np.random.Generator) -> int:
+        """The best of the legal actions; `games` GAME [1] is what the bot knows, blanks where a
+        card is hidden from it."""
+        start = time.perf_counter()
+        views, memory, outcome = self._start(games, rng)
+        done, part = 0, 1 if self.seconds else self.determinisations
+        while part >= 1:
+            trials = Trials(part, self.rounds, False)
+            _search(views, view.decks, view.seat, trials, memory, outcome)
+            done += part
             spent = time.perf_counter() - start
-            # Half of what would still fit, so that one slow chunk does not break the budget.
-            chunk = int(0.5 * (self.seconds - spent) * done / spent)
-            if chunk < 1:
-                return sums, done
+            # Half of what would still fit, so that one slow part does not break the budget.
+            part = int(0.5 * (self.seconds - spent) * done / spent) if self.seconds else 0
+        return max(view.legal, key=lambda action: outcome[0][action, self.tally])
 
 
 class Cheat(MonteCarlo):
@@ -377,12 +350,7 @@ class Cheat(MonteCarlo):
             return legal[0]
         games = state.copy()
         hide_piles(games)
-        sums, _ = self._sums(games, view, rng, on=False)
-        return self._best(legal, sums)
-
-    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
-        """Not for this bot: advice comes from what a seat can know."""
-        raise ValueError("cheat gives no advice: it needs to see all hands")
+        return self._choice(games, view, rng)
 
 
 def parse_budget(budget: str, spec: str) -> tuple[int, float]:
@@ -402,4 +370,4 @@ def _warm_up() -> None:
     """Compile before the clock runs: a budget is for thinking."""
     decks = stack_decks(["balanced"])
     view = View.of(new_games([0], decks, 2), decks, 0)
-    MonteCarlo("1").evaluate(view, np.random.default_rng(0))
+    MonteCarlo("1").act(view, np.random.default_rng(0))

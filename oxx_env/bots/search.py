@@ -21,20 +21,19 @@ from __future__ import annotations
 import re
 import time
 from collections.abc import Iterator, Mapping
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.bots import BotSpecError
 from oxx_env.bots.monte_carlo import (
-    ActionValue,
     Outcomes,
+    Trials,
     add_products,
     growing,
     look,
     parse_budget,
-    victory_share,
 )
 from oxx_env.game.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.game.rules import (
@@ -53,7 +52,7 @@ from oxx_env.game.rules import (
     next_random,
     tick,
 )
-from oxx_env.game.scoring import relative_points
+from oxx_env.game.scoring import relative_points, victory_share
 from oxx_env.game.views import TO_THE_END, View, deal_hidden, list_unseen
 from oxx_env.lib.jit import kernel, kernel_allocating
 from oxx_env.policy import rollout_net
@@ -83,50 +82,83 @@ def identity(policy: str) -> dict[str, Any]:
     return {"player": load_play_out(policy)[1]["sha256"], "opinion": opinion}
 
 
-def guided(weights: NDArray[np.float32]) -> tuple[Any, ...]:
-    """A policy and the memory that it works in, as the kernels here want it."""
-    hidden = hidden_of(len(weights))
-    memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
-    return weights, hidden, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
+class Guide(NamedTuple):
+    """The policy that guides the search, and what it works with."""
+
+    prior: float  # deals that its opinion counts for
+    weights: NDArray[np.float32]
+    hidden: int
+    features: Any  # from `features.scratch`
+    inputs: NDArray[np.float32]  # [INPUT]
+    network: Any  # from `forward.workspace`
+    logits: NDArray[np.float32]  # [ACTIONS]
+    probabilities: NDArray[np.float32]  # [ACTIONS]
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float32], prior: float) -> Guide:
+        hidden = hidden_of(len(weights))
+        memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
+        return cls(
+            prior, weights, hidden, *memory, *(np.zeros(ACTIONS, np.float32) for _ in range(2))
+        )
 
 
-def seated(weights: NDArray[np.float32], most: int = UNSEEN_LOOKED_AT) -> tuple[Any, ...]:
-    """A network of `rollout_net` and the memory that it works in, as the kernels here want it.
+class Player(NamedTuple):
+    """The network of `rollout_net` that plays out, and what it works with."""
 
-    most  unseen cards its features look at (`features.scratch`)
+    weights: NDArray[np.float32]
+    features: Any  # from `features.scratch`
+    inputs: NDArray[np.float32]  # [INPUT]
+    network: NDArray[np.float32]  # from `rollout_net.workspace`
+    logits: NDArray[np.float32]  # [ACTIONS]
+    probabilities: NDArray[np.float32]  # [ACTIONS]
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float32], most: int = UNSEEN_LOOKED_AT) -> Player:
+        """most: unseen cards its features look at (`features.scratch`)."""
+        memory = scratch(most), np.zeros(INPUT, np.float32), rollout_net.workspace()
+        return cls(weights, *memory, *(np.zeros(ACTIONS, np.float32) for _ in range(2)))
+
+
+class Tools(NamedTuple):
+    """What a search works with.
+
+    player  who plays out
+    games   GAME [3], scratch
+    unseen  uint8 [NUMBERS], scratch
+    picks   int64 [MAX_PLAYERS], scratch
     """
-    memory = scratch(most), np.zeros(INPUT, np.float32), rollout_net.workspace()
-    return weights, *memory, np.zeros(ACTIONS, np.float32), np.zeros(ACTIONS, np.float32)
 
+    player: Player
+    games: NDArray[np.void]
+    unseen: NDArray[np.uint8]
+    picks: NDArray[np.int64]
 
-def tools() -> tuple[Any, ...]:
-    """Memory for one search: games, unseen numbers, picks."""
-    return np.zeros(3, GAME), np.zeros(NUMBERS, np.uint8), np.zeros(MAX_PLAYERS, np.int64)
+    @classmethod
+    def of(cls, player: Player) -> Tools:
+        unseen, picks = np.zeros(NUMBERS, np.uint8), np.zeros(MAX_PLAYERS, np.int64)
+        return cls(player, np.zeros(3, GAME), unseen, picks)
 
 
 # --- playing by a network ------------------------------------------------------------------------
 
 
 @kernel
-def network_action(game, deck, seat, network, sample):
-    """The network's action for a seat that decides: the best, or one by its probability.
-
-    network  from `seated`
-    sample   draw it, with the game's own stream?
-    """
-    weights, sight, obs, work, logits, probabilities = network
+def network_action(game, deck, seat, player, sample):
+    """The action of a `Player` for a seat that decides: the best, or one by its probability, drawn
+    with the game's own stream (`sample`)."""
     legal = legal_actions(game, deck, seat)
-    encode_input(game, deck, seat, sight, obs)
-    rollout_net.forward(weights, obs, work, logits)
+    encode_input(game, deck, seat, player.features, player.inputs)
+    rollout_net.forward(player.weights, player.inputs, player.network, player.logits)
     if not sample:
-        return best_action(logits, legal)
-    softmax(logits, legal, np.float32(1), probabilities)
+        return best_action(player.logits, legal)
+    softmax(player.logits, legal, np.float32(1), player.probabilities)
     uniform = np.float32(next_random(game) >> _11) * np.float32(2.0**-53)
-    return drawn(probabilities, legal, uniform)
+    return drawn(player.probabilities, legal, uniform)
 
 
 @kernel
-def pick_for_others(game, deck, seat, network, sample, picks):
+def pick_for_others(game, deck, seat, player, sample, picks):
     """Card phase: every seat but one (-1: every seat) picks a card, none seeing another's.
 
     picks  scratch, int64 [MAX_PLAYERS]
@@ -138,7 +170,7 @@ def pick_for_others(game, deck, seat, network, sample, picks):
         if game["hand_sizes"][other] == 1:  # it plays itself, but a view does not show that
             picks[other] = 0
         elif decides(game, other):
-            picks[other] = network_action(game, deck, other, network, sample)
+            picks[other] = network_action(game, deck, other, player, sample)
     for other in range(np.int64(game["players"])):
         if picks[other] != PASS:
             act(game, deck, other, picks[other])
@@ -152,17 +184,17 @@ def run_on(game, deck):
 
 
 @kernel
-def play_on(game, deck, until, network, picks):
-    """Everybody by the network's best actions, until `until` rounds of the game are finished.
+def play_on(game, deck, until, player, picks):
+    """Everybody by the best actions of a `Player`, until `until` rounds of the game are finished.
 
     picks  scratch, int64 [MAX_PLAYERS]
     """
     while game["phase"] != OVER and np.int64(game["round"]) < until:
         if game["phase"] == CARD_PHASE:
-            pick_for_others(game, deck, -1, network, False, picks)
+            pick_for_others(game, deck, -1, player, False, picks)
         else:
             seat = np.int64(game["revealed_by"][game["placed"]])
-            act(game, deck, seat, network_action(game, deck, seat, network, False))
+            act(game, deck, seat, network_action(game, deck, seat, player, False))
         run_on(game, deck)
 
 
@@ -186,46 +218,41 @@ def opinion_scale(view):
 def begin(view, deck, seat, guide, tally):
     """Clear the tally and ask the policy. Returns the legal actions (a set).
 
-    guide  from `guided`
     tally  float64 [ACTIONS, TALLIES]; OPINION is then how many points the policy thinks an action
            worse than its favourite, 0 or below
     """
-    weights, hidden, sight, obs, layers, logits, probabilities = guide
     legal = legal_actions(view, deck, seat)
-    encode_input(view, deck, seat, sight, obs)
-    forward(weights, hidden, obs, layers, logits)
-    softmax(logits, legal, np.float32(1), probabilities)
-    best = probabilities[best_action(logits, legal)]
+    encode_input(view, deck, seat, guide.features, guide.inputs)
+    forward(guide.weights, guide.hidden, guide.inputs, guide.network, guide.logits)
+    softmax(guide.logits, legal, np.float32(1), guide.probabilities)
+    best = guide.probabilities[best_action(guide.logits, legal)]
     scale = opinion_scale(view)
     tally[:] = 0.0
     for action in range(ACTIONS):
         if legal >> action & 1:
-            chance = max(probabilities[action], np.float32(1e-4))
+            chance = max(guide.probabilities[action], np.float32(1e-4))
             tally[action, OPINION] = scale * np.log(np.float64(chance) / np.float64(best))
     return legal
 
 
 @kernel
-def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
-    """Try the actions `alive` (a set) on `n` deals of what is hidden; add to the tally.
+def try_deals(view, deck, seat, alive, trials, tools, tally):
+    """Try the actions `alive` (a set) on deals of what is hidden; add to the tally.
 
     view    GAME record with its hidden cards blanked; its stream is the only one used
-    rounds  by the network, the running one included; then `greedy` to the end of the hand
-    on      play on to the end of the game, for the tallies POINTS and WINS?
-    player  from `seated`, who plays out
-    memory  from `tools`
+    trials  rounds by the network, then `greedy` to the end of the hand
     tally   float64 [ACTIONS, TALLIES], sums over the deals
     """
-    games, unseen, picks = memory
+    games, unseen, player = tools.games, tools.unseen, tools.player
     end = hand_end(view, seat)
-    until = min(end, np.int64(view["round"]) + rounds)
-    needed = TO_THE_END if on else end - np.int64(view["round"])
+    until = min(end, np.int64(view["round"]) + trials.rounds)
+    needed = TO_THE_END if trials.to_end else end - np.int64(view["round"])
     count = list_unseen(view, unseen)
-    for _ in range(n):
+    for _ in range(trials.deals):
         games[0] = view
         deal_hidden(games[0], seat, needed, unseen, count)
         if view["phase"] == CARD_PHASE:
-            pick_for_others(games[0], deck, seat, player, True, picks)
+            pick_for_others(games[0], deck, seat, player, True, tools.picks)
         view["rng"] = games[0]["rng"]
         for action in range(ACTIONS):
             if alive >> action & 1:
@@ -233,11 +260,11 @@ def try_deals(view, deck, seat, n, alive, rounds, on, player, memory, tally):
                 game = games[1]
                 act(game, deck, seat, action)
                 run_on(game, deck)
-                play_on(game, deck, until, player, picks)
+                play_on(game, deck, until, player, tools.picks)
                 play_out(game, deck, GREEDY, end - np.int64(game["round"]))
                 tally[action, DEALS] += 1
                 tally[action, RELATIVE] += relative_points(game, seat)
-                if on:
+                if trials.to_end:
                     play_out(game, deck, GREEDY, TO_THE_END)
                     tally[action, POINTS] += game["points"][seat]
                     tally[action, WINS] += victory_share(game, seat)
@@ -323,19 +350,20 @@ def stages_of(count):
 
 
 @kernel
-def halve(view, deck, seat, n, rounds, prior, player, memory, tally):
-    """Sequential halving after `begin`: about `n` deals for each legal action, the same number of
-    tries in every stage. Returns the action that is left.
+def halve(view, deck, seat, trials, prior, tools, tally):
+    """Sequential halving after `begin`: about `trials.deals` for each legal action, the same number
+    of tries in every stage. Returns the action that is left.
 
     prior  deals that the policy's opinion counts for; all else as in `try_deals`
     """
     legal = legal_actions(view, deck, seat)
-    tries = n * size_of(legal)
+    tries = trials.deals * size_of(legal)
     alive = likely(view, legal, prior, tally)
     count = size_of(alive)
     for _ in range(stages_of(count)):
-        share = max(1, tries // (stages_of(count) * size_of(alive)))
-        try_deals(view, deck, seat, share, alive, rounds, False, player, memory, tally)
+        deals = max(1, tries // (stages_of(count) * size_of(alive)))
+        part = Trials(deals, trials.rounds, trials.to_end)
+        try_deals(view, deck, seat, alive, part, tools, tally)
         alive = better_half(alive, tally, prior)
     for action in range(ACTIONS):
         if alive >> action & 1:
@@ -344,49 +372,48 @@ def halve(view, deck, seat, n, rounds, prior, player, memory, tally):
 
 
 @kernel_allocating
-def search_values(games, decks, who, n, deals, rounds, prior, guide, player, memory, values):
+def search_values(games, decks, who, trials, guide, tools, values):
     """Search many decisions, as targets for a network; the chosen action has the best value.
 
-    games    GAME [B], the full records; what a seat cannot know is hidden before it thinks
-    who, n   PENDING: the first `n` decisions are searched
-    deals    tries for each legal action, on average
-    rounds   by the network, the running one included; then `greedy` to the end of the hand
-    values   out, float [N, ACTIONS]: `estimate`, -inf where illegal
+    games   GAME [B], the full records; what a seat cannot know is hidden before it thinks
+    who     PENDING [N], the decisions
+    trials  deals for each legal action, on average
+    values  out, float [N, ACTIONS]: `estimate`, -inf where illegal
 
     Chance comes from the games' own streams, which move on by one number for each decision.
     """
     tally = np.zeros((ACTIONS, TALLIES))
-    view = memory[0][2]
-    for i in range(n):
+    view = tools.games[2]
+    for i in range(len(who)):
         game = games[who[i]["game"]]
         deck = decks[game["deck"]]
         seat = np.int64(who[i]["seat"])
-        look(game, seat, memory[0][2:])
+        look(game, seat, tools.games[2:])
         legal = begin(view, deck, seat, guide, tally)
-        chosen = halve(view, deck, seat, deals, rounds, prior, player, memory, tally)
+        chosen = halve(view, deck, seat, trials, guide.prior, tools, tally)
         if tally[chosen, DEALS] == 0:  # the only legal one, but its value is wanted
-            try_deals(view, deck, seat, deals, 1 << chosen, rounds, False, player, memory, tally)
+            try_deals(view, deck, seat, 1 << chosen, trials, tools, tally)
         for action in range(ACTIONS):
-            value = estimate(tally, action, chosen, prior)
+            value = estimate(tally, action, chosen, guide.prior)
             values[i, action] = value if legal >> action & 1 else -np.inf
 
 
 @kernel_allocating
-def even_values(games, decks, who, n, deals, rounds, player, memory, values):
-    """Means of the relative points of every legal action on the same `deals` deals, and nothing
-    else: to judge by. Shapes and chance as in `search_values`."""
+def even_values(games, decks, who, trials, tools, values):
+    """Means of the relative points of every legal action on the same deals, and nothing else: to
+    judge by. Shapes and chance as in `search_values`."""
     tally = np.zeros((ACTIONS, TALLIES))
-    view = memory[0][2]
-    for i in range(n):
+    view = tools.games[2]
+    for i in range(len(who)):
         game = games[who[i]["game"]]
         deck = decks[game["deck"]]
         seat = np.int64(who[i]["seat"])
-        look(game, seat, memory[0][2:])
+        look(game, seat, tools.games[2:])
         tally[:] = 0.0
         legal = legal_actions(view, deck, seat)
-        try_deals(view, deck, seat, deals, legal, rounds, False, player, memory, tally)
+        try_deals(view, deck, seat, legal, trials, tools, tally)
         for action in range(ACTIONS):
-            mean = tally[action, RELATIVE] / deals
+            mean = tally[action, RELATIVE] / trials.deals
             values[i, action] = mean if legal >> action & 1 else -np.inf
 
 
@@ -401,21 +428,21 @@ def _likely(views, legal, prior, tally):
 
 
 @kernel
-def _halve(views, decks, seat, n, rounds, prior, player, memory, tally):
-    return halve(views[0], decks[0], seat, n, rounds, prior, player, memory, tally)
-
-
-@kernel
-def _try_deals(views, decks, seat, n, alive, rounds, on, player, memory, tally):
-    try_deals(views[0], decks[0], seat, n, alive, rounds, on, player, memory, tally)
+def _halve(views, decks, seat, trials, prior, tools, tally):
+    return halve(views[0], decks[0], seat, trials, prior, tools, tally)
 
 
 @kernel_allocating
-def _try_pairs(views, decks, seat, n, legal, rounds, player, memory, tally, products):
-    """`try_deals` to the end of the game, with the products of each deal's outcomes."""
-    for _ in range(n):
+def _try_deals(views, decks, seat, alive, trials, tools, outcome):
+    """`try_deals`, deal by deal, and the products of each deal's outcomes.
+
+    outcome  the tally, and products as of `add_products`
+    """
+    tally, products = outcome
+    one = Trials(1, trials.rounds, trials.to_end)
+    for _ in range(trials.deals):
         before = tally.copy()
-        try_deals(views[0], decks[0], seat, 1, legal, rounds, True, player, memory, tally)
+        try_deals(views[0], decks[0], seat, alive, one, tools, tally)
         add_products(before, tally, RELATIVE, WINS, products)
 
 
@@ -450,10 +477,10 @@ class PolicySearch:
         named = options.get("player")
         player, told = load_play_out(path) if named is None else load_rollout_net(named)
         self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
-        self._guide = guided(weights)
-        self._player = seated(player, _looked_at(told))
-        self._memory = tools()
+        self._guide = Guide.of(weights, self.prior)
+        self._tools = Tools.of(Player.of(player, _looked_at(told)))
         self._tally = np.zeros((ACTIONS, TALLIES))
+        self._products = np.zeros((2, ACTIONS, ACTIONS))
         self._pace: dict[tuple[int, ...], float] = {}  # seconds of a try, by the size of its task
         if self.seconds:
             self._warm_up()
@@ -466,12 +493,10 @@ class PolicySearch:
             return legal[0]
         views, legal_set = self._begin(view, rng)
         if not self.seconds:
+            trials = Trials(self.deals, self.rounds, False)
             return int(
-                _halve(
-                    views, view.decks, view.seat, self.deals, self.rounds, self.prior, self._player,
-                    self._memory, self._tally,
-                )
-            )  # fmt: skip
+                _halve(views, view.decks, view.seat, trials, self.prior, self._tools, self._tally)
+            )
         alive = int(_likely(views, legal_set, self.prior, self._tally))
         stages = int(stages_of(alive.bit_count()))
         for stage in range(stages):
@@ -480,47 +505,18 @@ class PolicySearch:
             alive = int(better_half(alive, self._tally, self.prior))
         return alive.bit_length() - 1
 
-    def evaluate(self, view: View, rng: np.random.Generator) -> list[ActionValue]:
-        """Each legal action's worth, in order of action, all tried on the same deals.
-
-        For points and win share `greedy` plays on to the end of the game. Empty where there is
-        nothing to decide.
-        """
-        start = time.perf_counter()
-        legal = view.legal
-        if legal == [PASS]:
-            return []
-        views, legal_set = self._begin(view, rng)
-        if self.seconds:
-            self._try_until(views, view, legal_set, start + self.seconds, on=True)
-        else:
-            self._try(views, view, self.deals, legal_set, on=True)
-        tally = self._tally
-        best = self._best_of(int(_likely(views, legal_set, self.prior, tally)))
-        return [
-            ActionValue(
-                action,
-                value=float(estimate(tally, action, best, self.prior)),
-                points=float(tally[action, POINTS] / tally[action, DEALS]),
-                win_share=float(tally[action, WINS] / tally[action, DEALS]),
-            )
-            for action in legal
-        ]
-
     def outcomes(self, view: View, rng: np.random.Generator) -> Iterator[Outcomes]:
         """Every legal action on the same deals, `MonteCarlo.outcomes`; the values are mean relative
         points at the end of the hand; the policy's opinion is left out."""
         views, legal_set = self._begin(view, rng)
-        tally, products, done = self._tally, np.zeros((2, ACTIONS, ACTIONS)), 0
+        tally, done = self._tally, 0
+        self._products[:] = 0.0
         for part in growing(self.deals, self.seconds):
-            _try_pairs(
-                views, view.decks, view.seat, part, legal_set, self.rounds, self._player,
-                self._memory, tally, products,
-            )  # fmt: skip
+            self._try(views, view, legal_set, Trials(part, self.rounds, True))
             done += part
             means = tally.T / done
             yield Outcomes(
-                view.legal, done, means[RELATIVE], means[POINTS], means[WINS], products.copy()
+                view.legal, done, means[RELATIVE], means[POINTS], means[WINS], self._products.copy()
             )
 
     def values(
@@ -533,10 +529,8 @@ class PolicySearch:
         """What search thinks of many decisions (PENDING) into `out` [N, ACTIONS]; see
         `search_values`. Raises ValueError for a budget in milliseconds."""
         self._need_deals()
-        search_values(
-            games, decks, who, len(who), self.deals, self.rounds, self.prior, self._guide,
-            self._player, self._memory, out,
-        )  # fmt: skip
+        trials = Trials(self.deals, self.rounds, False)
+        search_values(games, decks, who, trials, self._guide, self._tools, out)
 
     def even_values(
         self,
@@ -547,9 +541,7 @@ class PolicySearch:
     ) -> None:
         """Like `values`, every action on the same deals and the policy's opinion left out."""
         self._need_deals()
-        even_values(
-            games, decks, who, len(who), self.deals, self.rounds, self._player, self._memory, out
-        )
+        even_values(games, decks, who, Trials(self.deals, self.rounds, False), self._tools, out)
 
     def _need_deals(self) -> None:
         if not self.deals:
@@ -562,34 +554,18 @@ class PolicySearch:
         legal = int(_begin(views, view.decks, view.seat, self._guide, self._tally))
         return views, legal
 
-    def _best_of(self, alive: int) -> int:
-        """The best of a set of actions that were all tried equally often."""
-        while alive.bit_count() > 1:
-            alive = int(better_half(alive, self._tally, self.prior))
-        return alive.bit_length() - 1
-
-    def _try(
-        self, views: NDArray[np.void], view: View, n: int, alive: int, on: bool = False
-    ) -> None:
-        _try_deals(
-            views, view.decks, view.seat, n, alive, self.rounds, on, self._player, self._memory,
-            self._tally,
-        )  # fmt: skip
+    def _try(self, views: NDArray[np.void], view: View, alive: int, trials: Trials) -> None:
+        outcome = self._tally, self._products
+        _try_deals(views, view.decks, view.seat, alive, trials, self._tools, outcome)
 
     def _try_until(
-        self,
-        views: NDArray[np.void],
-        view: View,
-        alive: int,
-        until: float,
-        on: bool = False,
-        last: bool = True,
+        self, views: NDArray[np.void], view: View, alive: int, until: float, last: bool
     ) -> None:
         """As many deals as fit; at least one for actions that were never tried, if there is any
         time at all."""
         game = views[0]
         size = game["hand_sizes"][view.seat]
-        kind = tuple(int(n) for n in (game["players"], game["rules"], size, game["phase"], on))
+        kind = tuple(int(n) for n in (game["players"], game["rules"], size, game["phase"]))
         width = alive.bit_count()
         first = not self._tally[:, DEALS].any()
         while True:
@@ -602,7 +578,7 @@ class PolicySearch:
                 if not (first and last):
                     return
                 n = 1
-            self._try(views, view, n, alive, on)
+            self._try(views, view, alive, Trials(n, self.rounds, False))
             took = (time.perf_counter() - now) / (n * width)
             # Believed at once where it took longer, slowly where it took less time.
             self._pace[kind] = max(took, 0.8 * self._pace.get(kind, took) + 0.2 * took)
@@ -612,9 +588,8 @@ class PolicySearch:
         """Compile before the clock runs: a budget is for thinking."""
         decks = stack_decks(["balanced"])
         view = View.of(new_games([0], decks, 2), decks, 0)
-        seconds, self.seconds = self.seconds, 1e-9  # one deal each, by the same way as later
+        seconds, self.seconds = self.seconds, 1e-9  # one deal, by the same way as later
         self.act(view, np.random.default_rng(0))
-        self.evaluate(view, np.random.default_rng(0))
         self.seconds = seconds
         self._pace.clear()  # compiling is not what a deal takes
 
