@@ -90,6 +90,11 @@ def _deal(seed: int) -> tuple[list[list[int]], list[int]]:
     return record["draw_piles"], record["rows"]
 
 
+def test_a_table_without_a_match_has_no_history_and_no_records() -> None:
+    table = Table(2)
+    assert table.history() == records_of(table) == events_of(table) == []
+
+
 def test_records_given_out_do_not_change() -> None:
     table = Table(2, games_per_match=2)
     table.deal(seed=1)

@@ -248,6 +248,8 @@ class Replay:
         self._deal: Deal | None = None
         self._first = 0  # the running game's first event
         self._earlier: Rounds | None = []  # its rounds before that; None: unknown
+        if not self.players:  # nothing is dealt
+            return
         if start is not None:
             self._earlier = copy.deepcopy(start.earlier)
         elif self.game["seed"] != NO_SEED:
@@ -302,27 +304,28 @@ class Replay:
     def due(self) -> tuple[int, int] | None:
         """Seat and number of the card that is placed next; None if there is none."""
         game, placed = self.game, int(self.game["placed"])
-        if game["phase"] != ROW_PHASE or placed == self.players:
-            return None
-        return int(game["revealed_by"][placed]), int(game["revealed"][placed])
+        number = NO_CARD if placed == self.players else int(game["revealed"][placed])
+        return None if number == NO_CARD else (int(game["revealed_by"][placed]), number)
 
     @property
     def legal_rows(self) -> list[int]:
         """The rows that the card that is due may go to; none: it goes under its owner's pile."""
-        assert self.due is not None
-        rows = int(_legal_rows(self.games, self.decks, self.due[1]))
+        due = self.due
+        assert due is not None
+        rows = int(_legal_rows(self.games, self.decks, due[1]))
         return [row for row in range(ROWS) if rows >> row & 1]
 
     @property
     def fits(self) -> bool:
         """Does the card that is due share a colour with a row's end (R6)?"""
-        assert self.due is not None
-        return bool(_matching_rows(self.games, self.decks, self.due[1]))
+        due = self.due
+        assert due is not None
+        return bool(_matching_rows(self.games, self.decks, due[1]))
 
     def hand(self, seat: int) -> list[int]:
         """The seat's hand, NO_CARD where a card is hidden."""
-        size = int(self.game["hand_sizes"][seat])
-        return [int(number) for number in self.game["hands"][seat, :size]]
+        numbers: list[int] = self.game["hands"][seat].tolist()
+        return numbers[: int(self.game["hand_sizes"][seat])]
 
     def can_play(self, seat: int, number: int) -> bool:
         """May the seat hold this card (1 to 110), by all that is known?"""
@@ -351,6 +354,8 @@ class Replay:
 
     def follow(self, decisions: Decisions) -> None:
         """Go on to the end of `decisions`, which begin with those already followed."""
+        if not self.players:
+            return
         new = decisions[self._followed :]
         self._followed = len(decisions)
         for _ in self.steps(new):
@@ -361,7 +366,7 @@ class Replay:
         round together with its last placement."""
         left = iter(decisions)
         while True:
-            if not (self.game["phase"] == ROW_PHASE and self.due is None):  # else the round ends
+            if not self._all_placed:  # else the round ends first
                 yield from self._new_events()
             if self.step() == WAITING:
                 decision = next(left, None)
@@ -390,10 +395,8 @@ class Replay:
         game = self.game
         if game["phase"] == CARD_PHASE:
             return WAITING if self._hidden else self._reveal()
-        if game["phase"] == ROW_PHASE and self.due is None:
-            return self._end_round()
         if game["phase"] == ROW_PHASE:
-            return self._place()
+            return self._end_round() if self._all_placed else self._place()
         what = WAITING if self._one_game else int(_tick(self.games, self.decks))
         if what == DEALT:
             self._earlier = []
@@ -423,6 +426,11 @@ class Replay:
         game["placed"] = 0
         game["revealed"] = game["revealed_by"] = game["picks"] = NO_CARD
 
+    @property
+    def _all_placed(self) -> bool:
+        """Are all revealed cards of the running round placed?"""
+        return bool(self.game["placed"] == self.players)
+
     def _begin(self, deal: Deal | None) -> None:
         """A game was dealt."""
         self._deal, self._first, self.decisions = deal, len(self.events), []
@@ -438,8 +446,9 @@ class Replay:
 
     def _place(self, seat: int = 0, action: int | None = None) -> int:
         """Place the card that is due: by an action, or where it has no choice."""
-        assert self.due is not None
-        game, (owner, number) = self.game, self.due
+        due = self.due
+        assert due is not None
+        game, (owner, number) = self.game, due
         count = int(game["taken_count"])
         if action is None:
             what = int(_tick(self.games, self.decks))
@@ -447,9 +456,10 @@ class Replay:
             _act(self.games, self.decks, seat, action)
             what = PLACED
         if what != WAITING:
-            rows = zip(game["rows"], game["row_sizes"], strict=True)
-            ends = [int(row[size - 1]) for row, size in rows]
-            row = None if what == RETURNED else ends.index(number)
+            row = None
+            if what != RETURNED:
+                rows = zip(game["rows"].tolist(), game["row_sizes"].tolist(), strict=True)
+                row = [cards[size - 1] for cards, size in rows].index(number)
             taken = game["taken"][count : int(game["taken_count"])].tolist()
             self.events.append(("place", [owner, number, row, taken]))
         return what

@@ -38,14 +38,12 @@ from oxx_env.game.replay import (
 )
 from oxx_env.game.rules import (
     CARD_PHASE,
-    COLOR,
     FIRST_ROW,
     MAX_PLAYERS,
     MIN_PLAYERS,
     NO_CARD,
     NO_SEED,
     RULE_SETS,
-    WAITING,
     deck_cards,
     deck_record,
 )
@@ -490,14 +488,12 @@ class Reader:
     def _follow_placement(self, replay: Replay, placement: Placement, where: str) -> None:
         """R5-R10, V1, V2b: the next card is placed, or goes under its owner's pile."""
         seat, number, row, taken = placement
-        if replay.due is None:
+        if (due := replay.due) is None:
             self.fail(where, "R5", f"card {short(number)} is placed after all revealed cards")
-            return
-        if (seat, number) != replay.due:
-            owner, due = replay.due
+        elif (seat, number) != due:
             problem = f"card {short(number)} of seat {short(seat)} is placed"
-            self.fail(where, "R5", f"{problem}; it is the turn of card {due} of seat {owner}")
-        legal, fits = replay.legal_rows, replay.fits
+            self.fail(where, "R5", f"{problem}; it is the turn of card {due[1]} of seat {due[0]}")
+        legal = replay.legal_rows
         if not legal and row is not None:
             problem = f"fits no row and goes under the pile, not to row {short(row)}"
             self.fail(where, "V2b", f"card {number} {problem}")
@@ -505,17 +501,20 @@ class Reader:
             self.fail(where, "V2b", f"card {number} goes under the pile and takes nothing")
         if legal and row not in legal:
             to = "under the pile" if row is None else f"to row {short(row)}"
-            clause = ("V2b" if row is None and replay.positive else "R6") if fits else "R9"
+            clause = "R9"
+            if replay.fits:
+                clause = "V2b" if row is None and replay.positive else "R6"
             problem = f"may go to row{'s' if len(legal) > 1 else ''} {listed(legal)}"
             self.fail(where, clause, f"card {number} goes {to}; it {problem}")
-        if replay.step() == WAITING:
-            replay.decide(seat, FIRST_ROW + int(row or 0))
+        if row is not None and len(legal) > 1:
+            replay.decide(seat, FIRST_ROW + row)
+        else:
+            replay.step()
         takes = replay.events[-1][1][3]
         if taken != takes:
-            color = bool(replay.game["rules"] & COLOR)
-            clause = "R9" if not fits else "V1/R8" if color else "R7/R8"
+            rules, deck = RULE_SETS[replay.game["rules"]], deck_cards(replay.decks[0])
+            clause = "V1/R8" if rules.startswith("color") else "R7/R8"
             if takes:
-                rules, deck = RULE_SETS[replay.game["rules"]], deck_cards(replay.decks[0])
                 clause = taking_clause(number, takes, rules, deck)
             does = f"takes {listed(takes)}" if takes else "takes nothing"
             problem = f"card {number} on row {row} {does}, not {listed(taken) or 'nothing'}"
