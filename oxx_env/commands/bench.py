@@ -43,64 +43,54 @@ class Run(Report):
 
 def text(result: dict[str, Any]) -> str:
     """The result of `_benchmark.run` as tables."""
-    machine, memory = result["machine"], result["memory_bytes"]
-    two = result["two_cores"]
-    environments = [
-        [name, "-" if rate is None else f"{rate / 1e3:,.0f}"]
+    memory, two = result["memory_bytes"], result["two_cores"]
+    parts = list(result["profile"][0]["ns_per_decision"])
+    rollouts = [
+        f"{row['policy']} {row['players']} {row['games_per_cpu_s'] / 1e3:,.0f} "
+        f"{row['placements_per_cpu_s'] / 1e6:.1f} {row['decisions_per_cpu_s'] / 1e6:.1f}"
+        for row in result["rollouts"]
+    ]
+    batched = [
+        f"{row['batch']:,} {'yes' if row['observe'] else 'no'} "
+        f"{row['decisions_per_cpu_s'] / 1e6:.2f} {row['decisions_per_wall_s'] / 1e6:.2f}"
+        for row in result["batched"]
+    ]
+    profile = [
+        " ".join([f"{row['batch']:,}", *(f"{row['ns_per_decision'][part]:.0f}" for part in parts)])
+        for row in result["profile"]
+    ]
+    interfaces = [
+        f"{name} {'-' if rate is None else format(rate / 1e3, ',.0f')}"
         for name, rate in result["api"].items()
     ]
-    profiles = result["profile"]
-    parts = list(profiles[0]["ns_per_decision"])
+    rates = ["policy", "players", "games (k)", "placements (M)", "decisions (M)"]
+    steps = ["batch", "observed", "M decisions per CPU second", "per wall second"]
     return "\n\n".join(
         [
-            _show.table(
-                "Roll-outs in compiled code, per CPU second",
-                ["policy", "players", "games (k)", "placements (M)", "decisions (M)"],
-                [
-                    [
-                        row["policy"],
-                        str(row["players"]),
-                        f"{row['games_per_cpu_s'] / 1e3:,.0f}",
-                        f"{row['placements_per_cpu_s'] / 1e6:.1f}",
-                        f"{row['decisions_per_cpu_s'] / 1e6:.1f}",
-                    ]
-                    for row in result["rollouts"]
-                ],
-            ),
-            _show.table(
-                f"Batches of games, {result['players']} players, random actions",
-                ["batch", "observed", "M decisions per CPU second", "per wall second"],
-                [
-                    [
-                        f"{row['batch']:,}",
-                        "yes" if row["observe"] else "no",
-                        f"{row['decisions_per_cpu_s'] / 1e6:.2f}",
-                        f"{row['decisions_per_wall_s'] / 1e6:.2f}",
-                    ]
-                    for row in result["batched"]
-                ],
+            _table("Roll-outs in compiled code, per CPU second", rates, rollouts),
+            _table(
+                f"Batches of games, {result['players']} players, random actions", steps, batched
             ),
             f"Two threads on one batch of {two['batch']:,} observed games: "
             f"{two['two'] / 1e6:.2f} instead of {two['one'] / 1e6:.2f} M decisions per wall second"
             f" ({two['gain']:.2f} times as many)",
-            _show.table(
+            _table(
                 "Where the time of an observed decision goes, nanoseconds",
                 ["batch", *parts],
-                [
-                    [
-                        f"{row['batch']:,}",
-                        *(f"{row['ns_per_decision'][part]:.0f}" for part in parts),
-                    ]
-                    for row in profiles
-                ],
+                profile,
             ),
-            _show.table(
+            _table(
                 "Environments, driven from Python by the mask",
                 ["interface", "k decisions per CPU second"],
-                environments,
+                interfaces,
             ),
             f"Memory: {memory['game']} bytes a game, {memory['observation']} an observation, "
             f"{memory['mask']} a mask",
-            "Measured on: " + ", ".join(f"{name} {value}" for name, value in machine.items()),
+            "Measured on: "
+            + ", ".join(f"{name} {value}" for name, value in result["machine"].items()),
         ]
     )
+
+
+def _table(title: str, headers: list[str], lines: list[str]) -> str:
+    return _show.table(title, headers, [line.split() for line in lines])
