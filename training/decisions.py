@@ -20,7 +20,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from oxx_env.game.engine import GREEDY, PENDING, masks, pending, policy_actions, step
-from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS, POSITIVE
+from oxx_env.game.rules import ACTIONS, DECK, GAME, MAX_PLAYERS
+from oxx_env.game.scoring import relative_points_of
 from oxx_env.game.validation import check_games
 from oxx_env.lib.files import open_atomic, read_arrays
 from oxx_env.policy.features import INPUT, encode_inputs
@@ -145,10 +146,8 @@ class Decisions:
 
     def relative(self) -> NDArray[np.float32]:
         """The seats' relative points now, [N]."""
-        points = self.games["points"].astype(np.float32)
-        own = points[np.arange(len(points)), self.seats]
-        others = (points.sum(axis=1) - own) / (self.games["players"].astype(np.float32) - 1)
-        return np.where(self.games["rules"] & POSITIVE, own - others, others - own)
+        points = relative_points_of(self.games, np.float32)
+        return points[np.arange(len(points)), self.seats]
 
 
 def joined(

@@ -32,14 +32,13 @@ from oxx_env.game.rules import (
     bits_of,
     color_count,
     heads_taken,
-    is_positive,
     legal_rows,
-    matching_rows,
-    overflows,
     popcount,
     put_on_row,
     take_row,
+    takes,
 )
+from oxx_env.game.scoring import sign
 from oxx_env.game.views import View, clone, unseen_set
 from oxx_env.lib.jit import kernel, kernel_allocating
 
@@ -83,7 +82,7 @@ HAND = 0.1  # weight of what the cards still in hand would make after a row choi
 @kernel
 def lay(game, deck, seat, number, row):
     """Put a card on a row of a trial game; the seat takes what lies there if need be."""
-    if overflows(game, deck, number, row) or matching_rows(game, deck, number) >> row & 1 == 0:
+    if takes(game, deck, number, row):
         take_row(game, row, seat)
     put_on_row(game, deck, row, number)
 
@@ -130,12 +129,12 @@ def careful_row(game, deck, seat, trial):
     """The row of `careful`. Scratch: `trial` GAME [1]."""
     number = np.int64(game["revealed"][game["placed"]])
     rows = legal_rows(game, deck, number)
-    sign = 1 if is_positive(game) else -1
+    turned = sign(game)
     best, chosen = -np.inf, 0
     while rows:
         row = NTH_ROW[rows, 0]
         rows &= rows - 1
-        value = np.float64(sign * heads_taken(game, deck, number, row))
+        value = np.float64(turned * heads_taken(game, deck, number, row))
         trial[0] = game
         lay(trial[0], deck, seat, number, row)
         for slot in range(np.int64(game["hand_sizes"][seat])):

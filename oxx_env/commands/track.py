@@ -54,6 +54,7 @@ class Run(TableOptions, Report):
 
     def run(self) -> int:
         from oxx_env.commands._seats import fair
+        from oxx_env.game.rules import counts_victory_points
         from oxx_env.notation.tracker import Tracker
         from oxx_env.show.terminal import Terminal
 
@@ -63,7 +64,7 @@ class Run(TableOptions, Report):
             tracker = Tracker.load(self.file)
         else:
             tracker = Tracker(self.players, self.rules, self.deck, self.seat)
-        if self.record and "positive" in tracker.rules:
+        if self.record and counts_victory_points(tracker.rules):
             raise UserError("--record: in positive, cards stay hidden to the end")
         companion = Companion(tracker, self.file, self.bot, self.seed, Terminal(self.plain))
         if self.json:

@@ -60,6 +60,7 @@ from oxx_env.game.rules import (
     shuffle,
     spread,
 )
+from oxx_env.game.scoring import sign
 from oxx_env.lib.jit import kernel
 from oxx_env.lib.simd import CACHE_LINE, fetch
 
@@ -342,12 +343,12 @@ def greedy_row(game, deck, number):
     """The legal row with the best points, then the shorter row, then at random."""
     legal = legal_rows(game, deck, number)
     taking = overflowing_rows(game, deck, number) | ~matching_rows(game, deck, number)
-    sign = 1 if is_positive(game) else -1
+    turned = sign(game)
     best, ties = -1 << 40, np.int64(0)
     for row in range(ROWS):
         word = game["row_sums"][row]
         heads = heads_of(word) if taking >> row & 1 else 0
-        value = sign * heads * 64 - length_of(word)
+        value = turned * heads * 64 - length_of(word)
         value = value if legal >> row & 1 else -1 << 41
         ties = (ties if value <= best else 0) | np.int64(value >= best) << row
         best = max(best, value)

@@ -46,6 +46,7 @@ from oxx_env.game.rules import (
     popcount,
     row_flags,
 )
+from oxx_env.game.scoring import sign
 from oxx_env.game.views import PHASES, View, unseen_set
 from oxx_env.lib.jit import kernel, kernel_inlined
 from oxx_env.lib.simd import CACHE_LINE, columns, fetch, highest_sums, write_rows
@@ -252,7 +253,7 @@ _REV_PRESENT, _REV_OWN = entry("revealed", "present"), entry("revealed", "own")
 _REV_SEAT = entry("revealed", "seats after the observer")
 _REV_NUMBER, _REV_COLORS = entry("revealed", "number"), entry("revealed", *COLORS)
 
-_1, _63 = np.uint64(1), np.uint64(63)
+_63 = np.uint64(63)
 _BYTE = np.uint64(0xFF)
 _EACH_ROW = np.uint64(0x0101010101)  # one in the byte of each row
 # A byte of a packed word as a float: one load, where converting and multiplying are three steps.
@@ -515,7 +516,7 @@ def _encode_seats(game, seat, out):
         fewest = min(fewest, left)
     out[_FEWEST_LEFT] = np.float32(fewest) * _BY_24
     out[_ALL_LEFT] = np.float32(cards) * _BY_NUMBER
-    sign = np.float32(1 if is_positive(game) else -1)
+    turned = np.float32(sign(game))
     others = _OTHERS[players]
     for other in range(players):
         offset = other - seat
@@ -523,7 +524,7 @@ def _encode_seats(game, seat, out):
         points = np.int64(game["points"][other])
         hand = _QUARTERS[game["hand_sizes"][other]]
         pile = _TWENTIETHS[game["pile_sizes"][other]]
-        relative = sign * (np.float32(points) - np.float32(total - points) * others)
+        relative = turned * (np.float32(points) - np.float32(total - points) * others)
         at = _SEATS + offset * _SEAT
         out[at + _AT_TABLE] = np.float32(1)
         out[at + _GAME_POINTS] = _clip(np.float32(points) * _BY_30)
@@ -535,7 +536,7 @@ def _encode_seats(game, seat, out):
             offset = other - seat
             offset = offset + players if offset < 0 else offset
             before = np.int64(game["match_points"][other])
-            relative = sign * (np.float32(before) - np.float32(match_total - before) * others)
+            relative = turned * (np.float32(before) - np.float32(match_total - before) * others)
             out[_SEATS + offset * _SEAT + _MATCH_RELATIVE] = _clip(relative * _BY_60)
 
 

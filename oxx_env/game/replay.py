@@ -40,6 +40,7 @@ from oxx_env.game.rules import (
     RULE_SETS,
     WAITING,
     act,
+    is_positive,
     is_seen,
     legal_rows,
     matching_rows,
@@ -239,7 +240,7 @@ class Replay:
         set by hand, by their game from 1. With `start` the match began in mid-game."""
         self.games, self.decks, self.deck = clone(games), decks, deck
         self.players = int(self.game["players"])
-        self.positive = "positive" in RULE_SETS[self.game["rules"]]
+        self.positive = bool(is_positive(self.game))
         self.events: list[Event] = []
         self.decisions: list[tuple[int, int]] = []
         self._by_hand = {} if by_hand is None else by_hand  # shared: a table adds to it

@@ -49,6 +49,12 @@ CARD_PHASE, ROW_PHASE, OVER = 0, 1, 2
 COLOR, POSITIVE = 1, 2
 RULE_SETS = ("base", "color", "positive", "color+positive")  # index = flags
 
+
+def counts_victory_points(rules: str) -> bool:
+    """Is it a `positive` rule set, in which cards may return under the draw pile (V2)?"""
+    return "positive" in rules.split("+")
+
+
 # What `tick` did.
 WAITING, REVEALED, PLACED, RETURNED, ROUND_ENDED, DEALT = 0, 1, 2, 3, 4, 5
 

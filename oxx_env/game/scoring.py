@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game.rules import is_positive
+from oxx_env.game.rules import POSITIVE, counts_victory_points, is_positive
 from oxx_env.lib.jit import kernel
 
 # --- of a game, in kernels ------------------------------------------------------------------------
@@ -56,12 +56,20 @@ def victory_share(game, seat):
     return 1.0 / winners
 
 
+def relative_points_of(games: NDArray[np.void], dtype: type = np.float64) -> NDArray[Any]:
+    """Relative points of all seats of GAME [B] so far, [B, 10]; meaningless for empty seats."""
+    points: NDArray[Any] = games["points"].astype(dtype)
+    others = points.sum(axis=1, keepdims=True) - points
+    lead = points - others / (games["players"][:, None].astype(dtype) - 1)
+    return np.where(games["rules"][:, None] & POSITIVE, lead, -lead)
+
+
 # --- of points, by the name of the rule set -------------------------------------------------------
 
 
 def most_win(rules: str) -> bool:
     """Do most points win in a rule set, or fewest?"""
-    return "positive" in rules.split("+")
+    return counts_victory_points(rules)
 
 
 def direction(rules: str) -> str:

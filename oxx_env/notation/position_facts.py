@@ -26,6 +26,7 @@ from oxx_env.game.rules import (
     ROW_PHASE,
     ROWS,
     RULE_SETS,
+    counts_victory_points,
     deck_cards,
 )
 from oxx_env.game.validation import MAX_GAMES, MOST_MATCH_POINTS, MOST_POINTS
@@ -133,7 +134,7 @@ class Facts:
             fail(f"unknown rule set {short(rules)}; choose one of {', '.join(RULE_SETS)}", "rules")
         self.rules: str = rules
         self.flags = RULE_SETS.index(rules)
-        self.positive = "positive" in rules
+        self.positive = counts_victory_points(rules)
         self.players = integer(data["players"], MIN_PLAYERS, MAX_PLAYERS, "players", "players")
         self.each = int(CARDS_DEALT[self.players])
         self.seat = integer(data["seat"], 0, self.players - 1, "seat", "seat")

@@ -44,6 +44,7 @@ from oxx_env.game.rules import (
     NO_CARD,
     NO_SEED,
     RULE_SETS,
+    counts_victory_points,
     deck_cards,
     deck_record,
 )
@@ -647,7 +648,7 @@ class _RecordReader(Reader):
 def course(record: dict[str, Any], ended_by: str = "") -> str:
     """A record that has passed `replay` as text to read."""
     deck, players, match = record["deck"]["cards"], record["players"], record["match"]
-    positive = "positive" in record["rules"]
+    positive = counts_victory_points(record["rules"])
 
     def show(numbers: Iterable[int]) -> str:
         return ", ".join(cards.card_text(number, deck[number - 1]) for number in numbers)
@@ -683,7 +684,7 @@ def course(record: dict[str, Any], ended_by: str = "") -> str:
     lines.append("")
     lines += [f"row {row}   {show(numbers)}" for row, numbers in enumerate(rows)]
     lines.append(
-        f"over{f' ({ended_by})' if ended_by else ''}, {'most' if positive else 'fewest'} points win"
+        f"over{f' ({ended_by})' if ended_by else ''}, {scoring.direction(record['rules'])}"
     )
     for seat, score in enumerate(record["scores"]):
         left = f" ({points[seat]} taken, {points[seat] - score} left)" if positive else ""

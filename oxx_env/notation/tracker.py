@@ -33,6 +33,7 @@ from oxx_env.game.rules import (
     NO_CARD,
     ROWS,
     WAITING,
+    counts_victory_points,
     deck_cards,
     deck_record,
     is_seen,
@@ -132,7 +133,7 @@ class Tracker:
         """
         if self._expects != "over":
             raise TrackError("the game is not over")
-        if "positive" in self.rules:
+        if counts_victory_points(self.rules):
             raise TrackError("cards left over in hands and draw piles are not known")
         rounds = self.rounds
         played = [[r["cards"][seat] for r in rounds] for seat in range(self.players)]
@@ -290,7 +291,7 @@ class Tracker:
         self._run_on()
 
     def _take_over(self, _: Any) -> None:
-        if "positive" not in self.rules:
+        if not counts_victory_points(self.rules):
             raise TrackError("a game of this rule set ends when all cards have been placed (R12)")
         if self._expects not in ("cards", "hand"):
             raise TrackError(f"the game ends between two rounds; now is expected: {self._expects}")

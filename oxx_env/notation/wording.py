@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from oxx_env.game.rules import FIRST_ROW, ROWS, heads_taken, matching_rows
+from oxx_env.game.rules import FIRST_ROW, ROWS, counts_victory_points, heads_taken, matching_rows
 from oxx_env.game.views import View
 from oxx_env.lib.texts import counted
 
@@ -34,7 +34,7 @@ GOAL = {
 
 def rules_text(rules: str) -> str:
     """The rule set in a few lines."""
-    color, positive = "color" in rules, "positive" in rules
+    color, positive = "color" in rules, counts_victory_points(rules)
     return RULES.format(limits=LIMITS[color], misfit=MISFIT[positive], goal=GOAL[positive])
 
 
@@ -91,7 +91,8 @@ def places(view: View, number: int) -> str:
     fits = int(matching_rows(view.game, view.decks[0], number))
     if fits:
         return _rows(view, number, fits)
-    return "fits no row" if "positive" in view.rules else "fits no row: takes one of your choice"
+    its_own = "" if counts_victory_points(view.rules) else ": takes one of your choice"
+    return f"fits no row{its_own}"
 
 
 def row_choices(view: View, number: int) -> str:

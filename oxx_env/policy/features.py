@@ -35,6 +35,7 @@ from oxx_env.game.rules import (
     row_limits,
     takes,
 )
+from oxx_env.game.scoring import sign
 from oxx_env.game.views import View, list_members, unseen_set
 from oxx_env.lib.jit import kernel
 
@@ -168,14 +169,14 @@ def survey(game, deck, number, table, card):
     word, limits = deck["cards"][number], row_limits(game)
     flags = row_flags(game, deck, number)
     positive = is_positive(game)
-    sign = 1 if positive else -1
+    turned = sign(game)
     nothing = 0 if positive else -NONE  # what a row counts where the card does not fit
     best, chosen = _NOWHERE, -1
     first, second, at = nothing, nothing, 0
     for row in range(ROWS):
         fit = flags >> np.uint64(8 * row) & _1 != _0
         full = is_too_full(game["row_sums"][row] + word, limits)
-        points = sign * table[HEADS, row] if full else 0
+        points = turned * table[HEADS, row] if full else 0
         value = points * _RANKS + table[RANK, row] if fit else _NOWHERE
         chosen = row if value > best else chosen
         best = max(best, value)
@@ -297,15 +298,15 @@ def _finish_placing(game, deck, table, card):
 @kernel
 def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row, out):
     """One row for the card being placed: fills OPTION_FIELDS. `after` is a copy of the game."""
-    sign = np.float32(1 if is_positive(game) else -1)
+    turned = np.float32(sign(game))
     place(after, deck, row)
     _finish_placing(after, deck, table, cards[0])
     own = np.int64(after["points"][seat]) - np.int64(game["points"][seat])
     theirs = total_points(after) - total_points(game) - own
     mean = np.float32(theirs) / (np.float32(game["players"]) - np.float32(1))
     at = row * _OPTION
-    out[at + _RELATIVE] = sign * (np.float32(own) - mean) * _TENTH
-    out[at + _OWN] = sign * np.float32(own) * _TENTH
+    out[at + _RELATIVE] = turned * (np.float32(own) - mean) * _TENTH
+    out[at + _OWN] = turned * np.float32(own) * _TENTH
     look_around(after, deck, seat, unseen, count, marks, table, cards)
     size = np.int64(game["hand_sizes"][seat])
     worst, best, together, fitting = 0, 0, 0, 0

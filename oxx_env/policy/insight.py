@@ -40,7 +40,6 @@ from oxx_env.game.rules import (
     HAND_SIZE,
     NO_CARD,
     NUMBERS,
-    POSITIVE,
     ROWS,
     Deck,
     Game,
@@ -49,6 +48,7 @@ from oxx_env.game.rules import (
     length_of,
     matching_rows,
 )
+from oxx_env.game.scoring import relative_points_of
 from oxx_env.lib.files import read_arrays, read_json
 from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import message
@@ -234,7 +234,7 @@ def self_play(
         step(table, decks, who, n, parts[-1]["actions"], False)
     joined = {key: np.concatenate([part[key] for part in parts]) for key in parts[0]}
     seats = joined["seats"]
-    returns = _returns(seats, joined["points"], _relative(table, players), gamma)
+    returns = _returns(seats, joined["points"], relative_points_of(table), gamma)
     fresh = np.flatnonzero(joined["hand"].min(axis=1) != NO_CARD)
     return SelfPlay(
         values=joined["values"] / scale,
@@ -298,19 +298,11 @@ def _look(
         "values": values.astype(np.float64),
         "actions": np.minimum(drawn, last).astype(np.int64),
         "seats": np.stack([game, seat], axis=1),
-        "points": _relative(table, int(table["players"][0]))[game, seat],
+        "points": relative_points_of(table)[game, seat],
         "hand": hand,
         "cards": cards,
         "rows": rows,
     }
-
-
-def _relative(table: NDArray[np.void], players: int) -> Floats:
-    """Relative points [B, P]: own minus the mean of the others, higher is better."""
-    points = table["points"][:, :players].astype(np.float64)
-    sign = np.where(table["rules"] & POSITIVE, 1.0, -1.0)[:, None]
-    others = (points.sum(axis=1, keepdims=True) - points) / (players - 1)
-    return sign * (points - others)
 
 
 def _returns(seats: NDArray[np.int64], points: Floats, final: Floats, gamma: float) -> Floats:
