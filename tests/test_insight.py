@@ -9,7 +9,6 @@ import numpy as np
 import pytest
 
 from oxx_env import cards, insight
-from oxx_env.game.rules import COLOR, POSITIVE
 from oxx_env.policy.checkpoint import CheckpointError
 
 
@@ -50,13 +49,6 @@ def test_returns_are_the_discounted_change_of_relative_points():
     final = np.array([[-4.0, 4.0]])
     found = insight._returns(seats, points, final, 0.5)
     assert found.tolist() == [-3 + 0.5 * -1, 3 + 0.5 * 1, -1, 1]
-
-
-def test_undiscounted_returns_of_a_seats_first_decision_are_its_final_relative_points():
-    table = np.zeros(2, [("points", "i2", (10,)), ("rules", "u1")])
-    table["points"][:, :3] = [10, 4, 7]
-    table["rules"] = [COLOR, POSITIVE]
-    assert insight._relative(table, 3).tolist() == [[-4.5, 4.5, 0], [4.5, -4.5, 0]]
 
 
 def test_groups_of_the_calibration_are_equally_full_and_in_order():
