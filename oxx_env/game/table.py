@@ -385,6 +385,3 @@ def check_seed(seed: Any) -> int:
     if not 0 <= seed <= MAX_SEED:
         raise ValueError(f"the seed must be from 0 to 2**64-2, not {seed}")
     return int(seed)
-
-
-check_deal = Deal.checked

@@ -12,7 +12,13 @@ import numpy as np
 
 from oxx_env.bots import ADVISER, advice
 from oxx_env.game.cards import COLORS
-from oxx_env.game.rules import deck_cards, heads_taken, legal_rows, matching_rows
+from oxx_env.game.rules import (
+    counts_victory_points,
+    deck_cards,
+    heads_taken,
+    legal_rows,
+    matching_rows,
+)
 from oxx_env.game.scoring import winners
 from oxx_env.game.table import Table
 from oxx_env.game.views import View
@@ -194,7 +200,7 @@ class Reasons:
         return lines
 
     def _misfit(self, card: int) -> list[str]:
-        if "positive" in self.view.rules:
+        if counts_victory_points(self.view.rules):
             first = "fits no row now: it would go under your draw pile"
         else:
             cheapest = min(range(5), key=lambda row: sum(self._color_sums(self.view.rows[row])))
