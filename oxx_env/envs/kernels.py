@@ -88,8 +88,8 @@ def step_table(games, decks, actions, first, reward, obs, masks, rewards):
     """The seats `first`, `first` + 1, ... do `actions` (bytes); then all that is forced happens.
 
     Nothing happens unless all of them are legal: the answer is then ILLEGAL + seat. Otherwise it is
-    RUNNING or ENDED (the match), and observations, masks and rewards float64 [P] are written. (Eight
-    arguments, since one call a step is what makes it fast.)
+    RUNNING or ENDED (the match), and observations, masks and rewards float64 [P] are written.
+    (Eight arguments, since one call a step is what makes it fast.)
     """
     game = games[0]
     deck = decks[0]
