@@ -19,8 +19,11 @@ DEFAULT_GAMES = 1000
 
 @dataclass(kw_only=True)
 class Options(MatchOptions):
-    """Options of `play`, `pairwise`, `league` and `compare`, beside those of the match (R13), whose
-    points and victory count. Raises ValueError for wrong ones."""
+    """Options of `play`, `pairwise`, `league` and `compare`. Raises ValueError for wrong ones.
+
+    Beside those below: `players` at the table (4; `pairwise`: 2), `rules` (`base`) and `match`, the
+    games of a match (R13): points and victory are then the match's.
+    """
 
     deck: cards.DeckSpec = "balanced"  # type: ignore[assignment]  # wider than a command's
     """Deck by name, path or cards; a function is asked once a deal."""
