@@ -32,7 +32,6 @@ from oxx_env.game.rules import (
     NUMBERS,
     OVER,
     PLACED,
-    RETURNED,
     REVEALED,
     ROUND_ENDED,
     ROW_PHASE,
@@ -457,8 +456,8 @@ class Replay:
             _act(self.games, self.decks, seat, action)
             what = PLACED
         if what != WAITING:
-            row = None
-            if what != RETURNED:
+            row = None if action is None else action - FIRST_ROW
+            if what == PLACED and row is None:
                 rows = zip(game["rows"].tolist(), game["row_sizes"].tolist(), strict=True)
                 row = [cards[size - 1] for cards, size in rows].index(number)
             taken = game["taken"][count : int(game["taken_count"])].tolist()
