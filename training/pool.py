@@ -19,14 +19,16 @@ import numpy as np
 from numpy.typing import NDArray
 from safetensors.numpy import save as save_tensors
 
+from oxx_env.bots import compiled_number
 from oxx_env.policy.checkpoint import write_atomically
 from oxx_env.policy.forward import weight_count
 from training.config import BOT_NAMES, Config
 
-# The agent in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot,
-# or a network that does not change. Saved states hold these numbers.
-LEARNER, GREEDY, CAREFUL, MONTE_CARLO, FROZEN = 0, -1, -3, -4, -5
-BOTS = dict(zip(BOT_NAMES, (GREEDY, CAREFUL, MONTE_CARLO), strict=True))
+# The agent in a seat: a network by its index (0 the learner, then the snapshots), a compiled bot by
+# its number with a minus sign, or a network that does not change. Saved states hold these numbers.
+LEARNER, FROZEN = 0, -5
+BOTS = {name: -compiled_number(name) for name in BOT_NAMES}
+GREEDY, CAREFUL, MONTE_CARLO = BOTS.values()
 
 # What is counted for each kind of line-up, results float64 [KINDS, TALLIES].
 MATCHES, SEATS, SHARE, EXPECTED, POINTS = range(5)

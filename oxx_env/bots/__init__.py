@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
 __all__ = ["ADVISER", "BOTS", "Bot", "BotSpecError", "Kind", "describe", "make"]
 
-ADVISER = "search:champion:1600"  # whom a person asks who names no bot
+ADVISER = "search:champion:1600"  # gives advice where no bot is named
 
 
 class BotSpecError(ValueError):
@@ -41,7 +41,7 @@ class BotSpecError(ValueError):
 
 @runtime_checkable
 class Bot(Protocol):
-    """Whatever plays a seat.
+    """What plays a seat.
 
     spec         the specification it was made from
     needs_state  does it see hidden cards? Then `act` takes `state`, the full GAME [1], besides
@@ -71,6 +71,8 @@ class Kind:
                it raises BotSpecError for a wrong value, and `make` fills in the bot's `spec`
     arguments  names of the arguments, all required
     options    name -> what it means
+    number     of a bot that compiled code can play, wherever arrays of players hold numbers
+               (`compiled_number`); networks that learn hold the others
     """
 
     summary: str
@@ -78,6 +80,7 @@ class Kind:
     factory: str
     arguments: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
+    number: int | None = None
 
     def usage(self, name: str) -> str:
         """How to write it, e.g. `mc:BUDGET[:horizon=…]`."""
@@ -88,11 +91,13 @@ class Kind:
 _SIMPLE = "oxx_env.bots.simple"
 
 BOTS: dict[str, Kind] = {
-    "random": Kind("any legal action, all alike", _SIMPLE, "Random"),
-    "greedy": Kind("the best points now", _SIMPLE, "Greedy"),
+    "random": Kind("any legal action, all alike", _SIMPLE, "Random", number=0),
+    "greedy": Kind("the best points now", _SIMPLE, "Greedy", number=1),
     "lowest": Kind("always the lowest card", _SIMPLE, "Lowest"),
     "highest": Kind("always the highest card", _SIMPLE, "Highest"),
-    "careful": Kind("weighs what may come before its turn, and what keeps", _SIMPLE, "Careful"),
+    "careful": Kind(
+        "weighs what may come before its turn, and what keeps", _SIMPLE, "Careful", number=3
+    ),
     "cheat": Kind(
         "Monte Carlo that sees all hands: an upper reference, in the arena only",
         "oxx_env.bots.monte_carlo",
@@ -107,6 +112,7 @@ BOTS: dict[str, Kind] = {
             "horizon": "rounds a play-out lasts, or end",
             "value": "points (mean relative points) or win (share of the victory)",
         },
+        number=4,
     ),
     "policy": Kind(
         "a trained network: a checkpoint folder or a shipped name",
@@ -138,6 +144,14 @@ def describe() -> str:
             usages[f"  {option}=…"] = meaning
     width = max(map(len, usages))
     return "\n".join(f"{usage:{width}}  {summary}" for usage, summary in usages.items())
+
+
+def compiled_number(name: str) -> int:
+    """The number of a bot that compiled code can play. Raises KeyError for any other."""
+    number = BOTS[name].number
+    if number is None:
+        raise KeyError(name)
+    return number
 
 
 def make(spec: str) -> Bot:
@@ -174,7 +188,7 @@ def make(spec: str) -> Bot:
 
 
 def _meant(name: str, parts: Sequence[str]) -> str | None:
-    """What somebody probably means who names no bot: a policy's name alone, or a slip."""
+    """What was probably meant by an unknown name: a policy's name alone, or a misspelt bot."""
     tail = "".join(f":{part}" for part in parts)
     shipped: list[str] = []
     with suppress(ImportError):  # policies need an extra
@@ -194,7 +208,7 @@ def _meant(name: str, parts: Sequence[str]) -> str | None:
 
 
 def _example(name: str, arguments: Sequence[str]) -> str:
-    """A specification that is whole, for somebody who left a part out."""
+    """A complete specification, for one that lacks a part."""
     given = next(iter(arguments), "") or "champion"
     examples = {"mc": "mc:200", "policy": "policy:champion", "search": f"search:{given}:64"}
     return f", for example {examples[name]}" if name in examples else ""

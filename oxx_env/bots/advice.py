@@ -10,8 +10,8 @@ where their difference is within `ERRORS` standard errors.
 >>> from oxx_env.game.table import Table
 >>> table = Table(players=2)
 >>> table.deal(seed=1)
->>> told = advise(table.view(0), "mc:50", np.random.default_rng(0))
->>> [option.card for option in told], sum(option.choice for option in told)
+>>> advice = advise(table.view(0), "mc:50", np.random.default_rng(0))
+>>> [option.card for option in advice], sum(option.choice for option in advice)
 ([30, 39, 56, 99], 1)
 """
 
@@ -30,7 +30,7 @@ from oxx_env.game.views import View
 if TYPE_CHECKING:
     from oxx_env.bots.monte_carlo import Outcomes
 
-EVALUATOR = "mc:1000"  # tells the figures for a bot that only knows its choice
+EVALUATOR = "mc:1000"  # gives the figures for a bot that only knows its choice
 ERRORS = 2.0  # standard errors within which a difference may be luck
 SURE = 3.0  # standard errors from which on no more deals are tried
 FEW = 20  # deals below which nothing is clear: their spread is not known well enough
@@ -76,9 +76,9 @@ class Option:
         return self.difference < 0 and not (self.about_equal or self.choice)
 
     def to_dict(self) -> dict[str, Any]:
-        told = asdict(self)
-        del told["win_difference"], told["win_se"]
-        return told
+        data = asdict(self)
+        del data["win_difference"], data["win_se"]
+        return data
 
 
 @dataclass(frozen=True)
@@ -126,8 +126,8 @@ class Advice(Sequence[Option]):
         if self.clear and len(self) > 1:
             yield f"{_capital(self.choice.name)} is clearly best."
         elif equal:
-            told = " and ".join(filter(None, [", ".join(equal[:-1]), equal[-1]]))
-            yield f"{_capital(self.choice.name)} is about equal to {told}."
+            names = " and ".join(filter(None, [", ".join(equal[:-1]), equal[-1]]))
+            yield f"{_capital(self.choice.name)} is about equal to {names}."
 
     def _disagreement(self) -> Iterator[str]:
         best = max(self.options, key=lambda option: (option.win_share, option.choice))
@@ -154,7 +154,7 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
     until one action is better than all others by `SURE` standard errors. So the same seed gives the
     same advice, except by a bot with a time budget. The choice is the action with the best mean;
     what a policy thinks, which `search` counts like some deals when it plays, is left out. For any
-    other bot `mc:1000` tells the figures, and the choice is what the bot would do.
+    other bot `mc:1000` gives the figures, and the choice is what the bot would do.
 
     Raises ValueError where the seat has nothing to decide, or for a bot that needs to see hidden
     cards.
@@ -175,8 +175,8 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
             break
     if not own:
         best = int(bot.act(view, rng))
-    told = tuple(_option(view, found, action, best) for action in legal)
-    return Advice(told, evaluator.by_wins, found.deals)
+    options = tuple(_option(view, found, action, best) for action in legal)
+    return Advice(options, evaluator.by_wins, found.deals)
 
 
 def _best(found: Outcomes) -> int:
@@ -214,9 +214,9 @@ def basis(spec: str) -> str:
     own = hasattr(bot, "outcomes")
     evaluator: Any = bot if own else bots.make(EVALUATOR)
     quantity = "share of the victory" if evaluator.by_wins else "points against the others' mean"
-    told = "" if own else f"The choice is that of {spec}; the figures are from {EVALUATOR}. "
+    source = "" if own else f"The choice is that of {spec}; the figures are from {EVALUATOR}. "
     return (
-        f"{told}Difference: {quantity} {evaluator.outlook}, compared with the choice on the same "
+        f"{source}Difference: {quantity} {evaluator.outlook}, compared with the choice on the same "
         "deals; higher is better, and ± is twice the standard error. Points and wins are those "
         "expected at the end of the game."
     )
@@ -229,27 +229,27 @@ def _card(view: View, action: int) -> int:
     return view.card
 
 
-def lines(told: Advice, spec: str) -> list[str]:
+def lines(advice: Advice, spec: str) -> list[str]:
     """Sentences below the table: how sure the choice is, then what the figures rest on."""
-    return [*told.notes(), basis(spec)]
+    return [*advice.notes(), basis(spec)]
 
 
 def _capital(text: str) -> str:
     return text[0].upper() + text[1:]
 
 
-def table(told: Advice) -> tuple[list[str], list[list[str]]]:
+def table(advice: Advice) -> tuple[list[str], list[list[str]]]:
     """Header and lines for people, the best first."""
     header = ["", "difference", "expected points", "win share", ""]
     lines = [
         [
             option.name,
-            _difference(option, told.by_wins),
+            _difference(option, advice.by_wins),
             f"{option.points:.1f}",
             f"{100 * option.win_share:.0f} %",
             "best choice" if option.choice else "about equal" if option.about_equal else "",
         ]
-        for option in told.ranked()
+        for option in advice.ranked()
     ]
     return header, lines
 

@@ -329,7 +329,7 @@ class MonteCarlo:
 class Cheat(MonteCarlo):
     """Monte Carlo that sees all hands: an upper reference, not a player.
 
-    Only the draw piles, which nobody has looked at, and the box are dealt anew.
+    Only the draw piles, which are unknown to all seats, and the box are dealt anew.
     """
 
     needs_state = True

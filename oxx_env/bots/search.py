@@ -7,7 +7,7 @@ rest of the hand is played out. Three things make it stronger than flat Monte Ca
   view of the deal, and everybody goes on by that policy, each seat from its own view. It is a tiny
   network that imitates the champion in a tenth of its time (`swift-1`, see `rollout_net`); the
   guiding policy's `config.json` names it;
-- play-outs end with the hand. When all draw new cards at once nobody is ahead in what is to come,
+- play-outs end with the hand. When all draw new cards at once no seat is ahead in what is to come,
   so that whatever lies behind is luck;
 - deals are not shared out equally: what the policy thinks very unlikely is not tried, the worse
   half of the rest is given up again and again (sequential halving), and what the policy thinks of
@@ -282,7 +282,7 @@ def worth(tally, action, prior):
 
 @kernel
 def estimate(tally, action, best, prior):
-    """What to tell: the relative points to be expected of an action. It is as far below the action
+    """The relative points to be expected of an action. It is as far below the action
     that is thought best as its deals and the policy, each by its weight, say."""
     deals = tally[action, DEALS]
     most = tally[best, RELATIVE] / max(tally[best, DEALS], 1.0)
@@ -475,10 +475,10 @@ class PolicySearch:
         self.prior = float(prior)
         weights, _ = load_checkpoint(path)
         named = options.get("player")
-        player, told = load_play_out(path) if named is None else load_rollout_net(named)
+        player, config = load_play_out(path) if named is None else load_rollout_net(named)
         self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
         self._guide = Guide.of(weights, self.prior)
-        self._tools = Tools.of(Player.of(player, _looked_at(told)))
+        self._tools = Tools.of(Player.of(player, _looked_at(config)))
         self._tally = np.zeros((ACTIONS, TALLIES))
         self._products = np.zeros((2, ACTIONS, ACTIONS))
         self._pace: dict[tuple[int, ...], float] = {}  # seconds of a try, by the size of its task
@@ -603,9 +603,9 @@ def _rounds(option: str | None, spec: str) -> int:
     return int(option)
 
 
-def _looked_at(told: Mapping[str, Any]) -> int:
+def _looked_at(config: Mapping[str, Any]) -> int:
     """How many unseen cards the features of a checkpoint's network looked at when it learned."""
-    most = told.get("unseen_looked_at", UNSEEN_LOOKED_AT)
+    most = config.get("unseen_looked_at", UNSEEN_LOOKED_AT)
     return most if isinstance(most, int) and 1 <= most <= NUMBERS else UNSEEN_LOOKED_AT
 
 

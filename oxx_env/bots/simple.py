@@ -12,9 +12,11 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from oxx_env.bots import compiled_number
 from oxx_env.game.engine import (
     GREEDY,
     PENDING,
+    POLICIES,
     best_heads,
     greedy_row,
     policy_actions,
@@ -52,14 +54,20 @@ def greedy_actions(games, decks, who, n, actions):
 
 
 @kernel
+def slot_or_greedy_row(game, deck, phase, slot):
+    """A card slot in the card phase, the row of `greedy` in the row phase."""
+    if phase == CARD_PHASE:
+        return slot
+    number = np.int64(game["revealed"][game["placed"]])
+    return FIRST_ROW + greedy_row(game, deck, number)
+
+
+@kernel
 def lowest_actions(games, decks, who, n, actions):
     """The action of `lowest` for each of `who`."""
     for i in range(n):
         game = games[who[i]["game"]]
-        actions[i] = 0
-        if who[i]["phase"] != CARD_PHASE:
-            number = np.int64(game["revealed"][game["placed"]])
-            actions[i] = FIRST_ROW + greedy_row(game, decks[game["deck"]], number)
+        actions[i] = slot_or_greedy_row(game, decks[game["deck"]], who[i]["phase"], 0)
 
 
 @kernel
@@ -67,10 +75,8 @@ def highest_actions(games, decks, who, n, actions):
     """The action of `highest` for each of `who`."""
     for i in range(n):
         game = games[who[i]["game"]]
-        actions[i] = np.int64(game["hand_sizes"][who[i]["seat"]]) - 1
-        if who[i]["phase"] != CARD_PHASE:
-            number = np.int64(game["revealed"][game["placed"]])
-            actions[i] = FIRST_ROW + greedy_row(game, decks[game["deck"]], number)
+        last = np.int64(game["hand_sizes"][who[i]["seat"]]) - 1
+        actions[i] = slot_or_greedy_row(game, decks[game["deck"]], who[i]["phase"], last)
 
 
 # `careful`: weights measured in all rule sets, see docs/experiments.md.
@@ -102,7 +108,7 @@ def careful_slot(game, deck, seat, trial, now, change):
             continue
         if legal_rows(game, deck, number) == 0:
             continue
-        # Were somebody to play it now, where a greedy player would put it: what of my cards?
+        # If it were played now, where a greedy player would put it: what of the own cards?
         row = greedy_row(game, deck, number)
         trial[0] = game
         lay(trial[0], deck, 0, number, row)
@@ -223,3 +229,6 @@ class Careful(_Compiled):
     """
 
     batch = staticmethod(careful_actions)
+
+
+assert [compiled_number(name) for name in POLICIES] == list(range(len(POLICIES)))

@@ -36,7 +36,7 @@ MAX_BYTES = 5 << 20  # of the weights
 _PACKAGED = Path(__file__).parents[1] / "checkpoints"
 # An installed package holds them; a checkout, also one installed to be edited, has them beside it.
 SHIPPED = _PACKAGED if _PACKAGED.is_dir() else Path(__file__).parents[2] / "checkpoints"
-# The network that search plays out with where nobody names another. What lies under this name
+# The network that search plays out with where no other is named. What lies under this name
 # never changes, so that a policy may name it for good; a better one gets the next number.
 PLAY_OUT = "swift-1"
 
@@ -137,16 +137,16 @@ def load_play_out(policy: str | os.PathLike[str]) -> tuple[NDArray[np.float32], 
     Raises CheckpointError where the checksum is another one.
     """
     folder = find_checkpoint(policy)
-    told = _read_config(folder / CONFIG).get("play_out")
-    if told is None:
+    entry = _read_config(folder / CONFIG).get("play_out")
+    if entry is None:
         return load_rollout_net(PLAY_OUT)
-    named = told if isinstance(told, dict) else {}
+    named = entry if isinstance(entry, dict) else {}
     name, sha256 = named.get("checkpoint"), named.get("sha256")
     if not (isinstance(name, str) and _is_name(name) and isinstance(sha256, str)):
         raise CheckpointError(
             f"{folder / CONFIG}: play_out should be an object of `checkpoint`, the name of a"
             " shipped network for play-outs or of a folder beside this file, and `sha256`, the"
-            f" checksum of its weights, not {_short(repr(told))}"
+            f" checksum of its weights, not {_short(repr(entry))}"
         )
     own = folder / name
     weights, config = load_rollout_net(own if own.is_dir() else name)
@@ -165,12 +165,14 @@ def _read_checkpoint(
     folder = find_checkpoint(spec)
     config = _read_config(folder / CONFIG)
     data = _read(folder / WEIGHTS, MAX_BYTES)
-    for told, wanted, what in (
+    for found, wanted, what in (
         (ROLLOUT_NET_FORMAT, FORMAT, "a network for play-outs, not a policy"),
         (FORMAT, ROLLOUT_NET_FORMAT, "a policy, not a network for play-outs"),
     ):
-        if (config.get("format"), format_) == (told, wanted):
-            raise CheckpointError(f"{folder / CONFIG}: this is {what} ({told}; {wanted} is needed)")
+        if (config.get("format"), format_) == (found, wanted):
+            raise CheckpointError(
+                f"{folder / CONFIG}: this is {what} ({found}; {wanted} is needed)"
+            )
     for key, want in (
         ("format", format_),
         ("observation_version", OBSERVATION_VERSION),

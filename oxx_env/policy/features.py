@@ -9,7 +9,7 @@ observation (`observe`) holds none of this: a policy of this package sees both, 
 
 from __future__ import annotations
 
-from typing import Any
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -112,10 +112,27 @@ _RANKS = 8192  # more than any two rows' ranks differ
 NOW, LOWER, HIGHER = 0, 1, 2  # of a scratch: an own card's points, and their changes by others
 
 
-def scratch(
-    most: int = NUMBERS,
-) -> tuple[Any, ...]:
+class Scratch(NamedTuple):
     """What the kernels here work with; one for each thread.
+
+    trial   GAME [1]
+    marks   float32 [3, HAND_SIZE]: NOW, LOWER, HIGHER of each own card
+    unseen  uint8 [NUMBERS], the unseen cards that are looked at
+    most    so many of them at most
+    table   int64 [TABLE_FACTS, ROWS], from `read_table`
+    cards   int64 [HAND_SIZE + NUMBERS, SURVEYED], from `survey`: own cards, then unseen ones
+    """
+
+    trial: NDArray[np.void]
+    marks: NDArray[np.float32]
+    unseen: NDArray[np.uint8]
+    most: int
+    table: NDArray[np.int64]
+    cards: NDArray[np.int64]
+
+
+def scratch(most: int = NUMBERS) -> Scratch:
+    """Memory of the kernels here.
 
     most  unseen cards that are looked at: where there are more, so many of them, evenly by number,
           stand for all. Search plays out with few, since counting takes most of the time.
@@ -123,7 +140,7 @@ def scratch(
     marks = np.zeros((3, HAND_SIZE), np.float32)
     table = np.zeros((TABLE_FACTS, ROWS), np.int64)
     cards = np.zeros((HAND_SIZE + NUMBERS, SURVEYED), np.int64)
-    return np.zeros(1, GAME), marks, np.zeros(NUMBERS, np.uint8), most, table, cards
+    return Scratch(np.zeros(1, GAME), marks, np.zeros(NUMBERS, np.uint8), most, table, cards)
 
 
 # --- a trial table ------------------------------------------------------------------------------
@@ -193,15 +210,17 @@ def survey(game, deck, number, table, card):
 
 @kernel
 def laid(game, deck, number, row):
-    """The packed sum of the row after the card was put there."""
+    """A card on a row: its number, the row, and the packed sum of the row afterwards."""
     word = deck["cards"][number]
-    return word if takes(game, deck, number, row) else game["row_sums"][row] + word
+    total = word if takes(game, deck, number, row) else game["row_sums"][row] + word
+    return number, row, total
 
 
 @kernel
-def makes_after(game, deck, number, card, table, lying, row, row_sum):
-    """`MAKES` of a surveyed card once the card `lying` lies on the row, whose sum is then
-    `row_sum`: only that row is looked at again."""
+def makes_after(game, deck, number, card, table, placed):
+    """`MAKES` of a surveyed card once another was `placed` (from `laid`): only that row is looked
+    at again."""
+    lying, row, row_sum = placed
     fit = deck["fits"][number] & deck["fits"][lying] & _COLOR_BITS != _0
     full = is_too_full(row_sum + deck["cards"][number], row_limits(game))
     elsewhere = card[SECOND] if card[AT] == row else card[FIRST]
@@ -233,19 +252,18 @@ def total_points(game):
     return total
 
 
-# --- what is told -------------------------------------------------------------------------------
+# --- the features of a choice -------------------------------------------------------------------
 
 
 @kernel
-def look_around(game, deck, seat, unseen, count, marks, table, cards):
-    """Survey the hand, into `cards[:HAND_SIZE]`, and the unseen cards, behind it; the points of the
-    hand into `marks[NOW]`."""
-    read_table(game, table)
+def look_around(game, deck, seat, count, work):
+    """Survey the hand and `count` unseen cards; the points of the hand into `marks[NOW]`."""
+    read_table(game, work.table)
     for slot in range(np.int64(game["hand_sizes"][seat])):
-        survey(game, deck, np.int64(game["hands"][seat, slot]), table, cards[slot])
-        marks[NOW, slot] = np.float32(cards[slot, MAKES])
+        survey(game, deck, np.int64(game["hands"][seat, slot]), work.table, work.cards[slot])
+        work.marks[NOW, slot] = np.float32(work.cards[slot, MAKES])
     for k in range(count):
-        survey(game, deck, np.int64(unseen[k]), table, cards[HAND_SIZE + k])
+        survey(game, deck, np.int64(work.unseen[k]), work.table, work.cards[HAND_SIZE + k])
 
 
 @kernel
@@ -257,22 +275,23 @@ def _prospects(total, nothing, count, out, at):
 
 
 @kernel
-def _changes(game, deck, seat, unseen, count, marks, table, cards):
+def _changes(game, deck, seat, count, work):
     """Expected changes of the own cards' points, `marks[NOW]`, by one unseen card of each other
     seat, placed where it is best for its player: by lower and by higher cards."""
+    marks, cards = work.marks, work.cards
     size = np.int64(game["hand_sizes"][seat])
     for slot in range(size):
         marks[LOWER, slot] = np.float32(0)
         marks[HIGHER, slot] = np.float32(0)
     for k in range(count):
-        number = np.int64(unseen[k])
+        number = np.int64(work.unseen[k])
         row = cards[HAND_SIZE + k, ROW]
         if row < 0:
             continue
-        row_sum = laid(game, deck, number, row)
+        placed = laid(game, deck, number, row)
         for slot in range(size):
             card = np.int64(game["hands"][seat, slot])
-            after = makes_after(game, deck, card, cards[slot], table, number, row, row_sum)
+            after = makes_after(game, deck, card, cards[slot], work.table, placed)
             change = np.float32(after - cards[slot, MAKES])
             marks[LOWER if number < card else HIGHER, slot] += change
     others = np.float32(game["players"]) - np.float32(1)
@@ -296,18 +315,21 @@ def _finish_placing(game, deck, table, card):
 
 
 @kernel
-def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row, out):
-    """One row for the card being placed: fills OPTION_FIELDS. `after` is a copy of the game."""
+def _write_row(game, deck, seat, row, count, work, out):
+    """One row for the card being placed: fills OPTION_FIELDS."""
+    marks, cards = work.marks, work.cards
+    work.trial[0] = game
+    after = work.trial[0]
     turned = np.float32(sign(game))
     place(after, deck, row)
-    _finish_placing(after, deck, table, cards[0])
+    _finish_placing(after, deck, work.table, cards[0])
     own = np.int64(after["points"][seat]) - np.int64(game["points"][seat])
     theirs = total_points(after) - total_points(game) - own
     mean = np.float32(theirs) / (np.float32(game["players"]) - np.float32(1))
     at = row * _OPTION
     out[at + _RELATIVE] = turned * (np.float32(own) - mean) * _TENTH
     out[at + _OWN] = turned * np.float32(own) * _TENTH
-    look_around(after, deck, seat, unseen, count, marks, table, cards)
+    look_around(after, deck, seat, count, work)
     size = np.int64(game["hand_sizes"][seat])
     worst, best, together, fitting = 0, 0, 0, 0
     for slot in range(size):
@@ -320,14 +342,14 @@ def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row,
     out[at + _WORST] = np.float32(worst) * _TENTH
     out[at + _BEST] = np.float32(best) * _TENTH
     out[at + _FITTING] = np.float32(fitting) * _QUARTER
-    out[at + _TABLE_HEADS] = np.float32(table[HEADS].sum()) * _BY_40
+    out[at + _TABLE_HEADS] = np.float32(work.table[HEADS].sum()) * _BY_40
     total, nothing = 0, 0
     for k in range(count):
         value = cards[HAND_SIZE + k, MAKES]
         total += value
         nothing += value == 0
     _prospects(total, nothing, count, out, at + _UNSEEN)
-    _changes(after, deck, seat, unseen, count, marks, table, cards)
+    _changes(after, deck, seat, count, work)
     for slot in range(size):
         out[at + _BY_LOWER] += marks[LOWER, slot] * _TENTH
         out[at + _BY_HIGHER] += marks[HIGHER, slot] * _TENTH
@@ -336,8 +358,9 @@ def _write_row(game, deck, seat, after, marks, unseen, count, table, cards, row,
 
 
 @kernel
-def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out):
+def _write_slot(game, deck, seat, slot, count, work, out):
     """One card of the hand: fills SLOT_FIELDS."""
+    marks, cards = work.marks, work.cards
     at = _SLOTS + slot * _SLOT
     out[at + _SLOT_NOW] = marks[NOW, slot] * _TENTH
     out[at + _SLOT_BY_LOWER] = marks[LOWER, slot] * _TENTH
@@ -346,21 +369,20 @@ def _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
     if row < 0:  # V2b: nothing would change on the table
         return
     card = np.int64(game["hands"][seat, slot])
-    row_sum = laid(game, deck, card, row)
+    placed = laid(game, deck, card, row)
     together, best = 0, -1 << 40
     for other in range(np.int64(game["hand_sizes"][seat])):
         if other != slot:
             number = np.int64(game["hands"][seat, other])
-            value = makes_after(game, deck, number, cards[other], table, card, row, row_sum)
+            value = makes_after(game, deck, number, cards[other], work.table, placed)
             together += value
             best = max(best, value)
     out[at + _SLOT_SUM] = np.float32(together) * _TENTH
     out[at + _SLOT_BEST] = np.float32(best) * _TENTH
     total, nothing = 0, 0
     for k in range(count):
-        number = np.int64(unseen[k])
-        told = cards[HAND_SIZE + k]
-        value = makes_after(game, deck, number, told, table, card, row, row_sum)
+        number = np.int64(work.unseen[k])
+        value = makes_after(game, deck, number, cards[HAND_SIZE + k], work.table, placed)
         total += value
         nothing += value == 0
     _prospects(total, nothing, count, out, at + _SLOT_UNSEEN)
@@ -372,32 +394,24 @@ def write_features(game, deck, seat, work, out):
 
     work  from `scratch`
     """
-    trial, marks, unseen, most, table, cards = work
     for i in range(FEATURES):
         out[i] = np.float32(0)
     if not decides(game, seat):
         return
     set0, set1 = unseen_set(game, seat, seat + 1)
-    count = thin(unseen, list_members(set0, set1, unseen), most)
+    count = thin(work.unseen, list_members(set0, set1, work.unseen), work.most)
     if game["phase"] == CARD_PHASE:
-        look_around(game, deck, seat, unseen, count, marks, table, cards)
-        _changes(game, deck, seat, unseen, count, marks, table, cards)
+        look_around(game, deck, seat, count, work)
+        _changes(game, deck, seat, count, work)
         for slot in range(np.int64(game["hand_sizes"][seat])):
-            _write_slot(game, deck, seat, marks, unseen, count, table, cards, slot, out)
+            _write_slot(game, deck, seat, slot, count, work, out)
     else:
-        _write_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out)
+        rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
+        while rows:
+            _write_row(game, deck, seat, NTH_ROW[rows, 0], count, work, out)
+            rows &= rows - 1
     for i in range(FEATURES):  # decks of very many heads
         out[i] = min(max(out[i], _LOW), _HIGH)
-
-
-@kernel
-def _write_rows(game, deck, seat, trial, marks, unseen, count, table, cards, out):
-    rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
-    while rows:
-        row = NTH_ROW[rows, 0]
-        rows &= rows - 1
-        trial[0] = game
-        _write_row(game, deck, seat, trial[0], marks, unseen, count, table, cards, row, out)
 
 
 # --- the input of a network ---------------------------------------------------------------------

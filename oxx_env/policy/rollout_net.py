@@ -158,9 +158,9 @@ def _sum_up(obs, at, step, there, fields, sums):
         best[field] = second[field] = _LOWEST
     for choice in range(ROWS):
         if there >> choice & 1:
-            told = obs[at + choice * step : at + choice * step + fields]
+            features = obs[at + choice * step : at + choice * step + fields]
             for field in range(fields):
-                value = told[field]
+                value = features[field]
                 total[field] += value
                 second[field] = max(second[field], min(best[field], value))
                 best[field] = max(best[field], value)
