@@ -1515,19 +1515,6 @@ def test_wrong_options_of_the_server_are_refused(tmp_path, capsys, option, words
     assert words in capsys.readouterr().err
 
 
-def test_the_requests_that_wait_for_news_are_limited(client, seat, monkeypatch):
-    state = settled(seat)
-    gate = limiter("news", own=1)
-    monkeypatch.setattr(client.app.state.server, "waiting", gate)
-    with ThreadPoolExecutor(1) as tab:
-        waiting = tab.submit(seat.get, f"?version={state['version']}")
-        wait_for(lambda: gate._running)
-        check(seat.get(f"?version={state['version']}"), 429)
-        assert seat.get().status_code == 200
-        seat.move(state, 0)
-        assert waiting.result().status_code == 200
-
-
 def age(file, days):
     os.utime(file, (time.time() - days * 86400,) * 2)
 
@@ -1536,7 +1523,6 @@ def test_from_a_full_folder_old_tables_are_removed_and_then_no_new_one_is_made(
     tmp_path, monkeypatch
 ):
     monkeypatch.setattr(storage, "MAX_TABLES", 4)
-    monkeypatch.setattr("oxx_env.web.server.CLEAR_S", 0.0)
 
     with serving(tmp_path) as client:
         unplayed, played, old, fresh = (sit(client, HUMAN, HUMAN) for _ in range(4))

@@ -197,9 +197,7 @@ async def state(request: Request) -> Response:
     room, seat = requests.viewer_of(request)
     since, version = requests.query(request, "since"), requests.query(request, "version")
     if version is not None:
-        server = requests.server_of(request)
-        with server.waiting.admit(requests.client(request)):
-            await server.news(room, version)
+        await requests.server_of(request).news(room, version)
         room, seat = requests.viewer_of(request)  # the seat may have been given away meanwhile
     return AsciiJSON(table_state(room, seat, since))
 

@@ -48,7 +48,6 @@ COACH = Limit("the coach", at_once=40, own=8, burst=2000, per_s=2)  # decisions
 UPLOADS = Limit("sending files", at_once=16, own=2, burst=math.inf, per_s=0)  # requests
 FILES = Limit("opening files", at_once=4, own=2, burst=600, per_s=4)  # games or decks
 TABLES = Limit("new tables", at_once=1000, own=1000, burst=400, per_s=0.5)
-NEWS = Limit("news", at_once=5000, own=1000, burst=math.inf, per_s=0)  # waiting requests
 
 
 def client_of(address: str) -> str:

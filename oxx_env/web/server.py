@@ -21,7 +21,7 @@ from oxx_env.game.views import View
 from oxx_env.web import coach, storage
 from oxx_env.web.errors import RequestError
 from oxx_env.web.levels import bot_of, levels
-from oxx_env.web.limits import COACH, FILES, NEWS, TABLES, UPLOADS, FairQueue, Limiter
+from oxx_env.web.limits import COACH, FILES, TABLES, UPLOADS, FairQueue, Limiter
 from oxx_env.web.page import table_state
 from oxx_env.web.room import Room
 from oxx_env.web.rooms import Rooms, write
@@ -32,7 +32,6 @@ POLL_S = 20.0  # for which a request waits for news
 NOTIFY_S = 0.1  # within which several answers of bots are sent together
 SAVE_DELAY_S = 0.5  # after which the decisions of bots are saved
 SLICE_S = 0.02  # of processor time for a table's bots before the next client's turn
-CLEAR_S = 600.0  # between two searches of a full folder for files to remove
 MAX_JUDGED = 20_000  # judgements in memory, about 1 KB each
 
 
@@ -49,11 +48,10 @@ class TableServer:
         self.readers = FairQueue(1, "reader")
         self.writer = FairQueue(1, "writer")
         self.coach, self.files, self.tables = Limiter(COACH), Limiter(FILES), Limiter(TABLES)
-        self.waiting, self.uploads = Limiter(NEWS), Limiter(UPLOADS)
+        self.uploads = Limiter(UPLOADS)
         self.closing = False
         self._tasks: set[asyncio.Task[None]] = set()
         self._judged: dict[Room, None] = {}  # rooms with judgements, the last used at the end
-        self._cleared = -CLEAR_S  # time of the last search for files to remove
 
     def release_waiting(self) -> None:
         """Answer all requests that wait for news: the server is about to stop."""
@@ -79,10 +77,7 @@ class TableServer:
         """A new room and its tokens, as `Rooms.new`. Raises RequestError."""
         stored = self.rooms.storage
         with self.tables.admit(client):
-            now = asyncio.get_running_loop().time()
-            too_many = stored.tables_of(client) >= storage.MAX_OWN
-            if too_many or (stored.full and now - self._cleared >= CLEAR_S):
-                self._cleared = self._cleared if too_many else now
+            if stored.full or stored.tables_of(client) >= storage.MAX_OWN:
                 self.tables.charge(client, 1)  # the search takes time
                 paths = stored.removable(client, self.rooms.in_use())
                 self.rooms.forget(await asyncio.to_thread(storage.remove, paths))
