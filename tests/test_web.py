@@ -1971,8 +1971,8 @@ def test_the_coach_is_silent_where_it_should_be(client):
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_a_replay_shows_each_hand_before_each_round(client, tmp_path, rules):
     file = tmp_path / "games.jsonl"
-    _cli.main(["record", "--players", "3", "--rules", rules, "--bots", "greedy", "--games", "2",
-              "--output", str(file)])  # fmt: skip
+    command = f"record --players 3 --rules {rules} --bots greedy --games 2 --output"
+    _cli.main([*command.split(), str(file)])
     answer = client.post("/api/replay", content=file.read_bytes())
     check(answer, 200)
     games = answer.json()["games"]
@@ -2000,8 +2000,8 @@ def test_a_broken_record_is_refused_with_game_round_and_clause(client, record):
 @pytest.mark.parametrize("rules", RULE_SETS)
 def test_a_record_of_any_origin_gets_a_review(client, tmp_path, rules):
     file = tmp_path / "games.jsonl"
-    _cli.main(["record", "--players", "6", "--rules", rules, "--bots", "greedy", "--games", "2",
-              "--match", "2", "--output", str(file)])  # fmt: skip
+    command = f"record --players 6 --rules {rules} --bots greedy --games 2 --match 2 --output"
+    _cli.main([*command.split(), str(file)])
     games = [*records.read_records(file)]
     for record in games if rules == "base" else games[1:]:
         decisions = records.replay(record).decisions
