@@ -24,7 +24,7 @@ from oxx_env.game.rules import (
     RULE_SETS,
 )
 from oxx_env.game.table import Table
-from oxx_env.game.views import View, _deal_hidden
+from oxx_env.game.views import View, deal_hidden
 
 DECKS = engine.stack_decks(["balanced"])
 CASES = [(players, rules) for players in (2, 4, 10) for rules in RULE_SETS]
@@ -53,7 +53,7 @@ def deal(view: View, rounds: int, seed: int) -> tuple[Any, list[int]]:
     unseen = np.zeros(NUMBERS, np.uint8)
     count = mc._list_unseen(games, unseen)
     hidden = unseen[:count].tolist()
-    _deal_hidden(games, view.seat, rounds, unseen, count)
+    deal_hidden(games[0], view.seat, rounds, unseen, count)
     assert sorted(unseen[:count].tolist()) == hidden, "a shuffle, nothing lost"
     return games[0], hidden
 

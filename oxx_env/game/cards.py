@@ -205,8 +205,8 @@ def read_cards(text: str, deck: Sequence[Sequence[int]]) -> list[int]:
             raise ValueError(f"there is no card {number}; cards are 1 to {NUMBERS}")
         right = letters(deck[number - 1])
         if found[2] and sorted(found[2].upper()) != sorted(right):
-            told = f"{number} {found[2].upper()}"
-            raise ValueError(f"there is no card {told} in this deck; it has {number} {right}")
+            typed = f"{number} {found[2].upper()}"
+            raise ValueError(f"there is no card {typed} in this deck; it has {number} {right}")
         numbers.append(number)
         rest = rest[found.end() :]
     return numbers
@@ -296,8 +296,8 @@ def _read(path: Path) -> tuple[Deck, list[Fault], bool]:
     except OSError as error:
         return blank, [Fault(None, f"cannot be read: {error.strerror}")], False
     except ValueError as error:
-        told = str(error) if str(error).startswith("is") else f"is {error}"
-        message = f"{told}; a deck is a CSV file of {NUMBERS + 1} short lines"
+        problem = str(error) if str(error).startswith("is") else f"is {error}"
+        message = f"{problem}; a deck is a CSV file of {NUMBERS + 1} short lines"
         return blank, [Fault(None, message)], False
     return _read_bytes(data)
 
@@ -389,8 +389,8 @@ def _wrong_header(header: Sequence[str], known: Sequence[str], wanted: str) -> s
     missing = [name for name in HEADER if name not in known]
     twice = [name for name in HEADER if known.count(name) > 1]
     other = [_quote(header[index], 20) for index, name in enumerate(known) if not name]
-    told = [("missing", missing), ("twice", twice), ("unknown", other)]
-    return "; ".join([message, *(f"{what}: {', '.join(names)}" for what, names in told if names)])
+    found = [("missing", missing), ("twice", twice), ("unknown", other)]
+    return "; ".join([message, *(f"{what}: {', '.join(names)}" for what, names in found if names)])
 
 
 def _looks_like_card(fields: Sequence[str]) -> bool:

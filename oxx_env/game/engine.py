@@ -63,6 +63,7 @@ from oxx_env.game.rules import (
 from oxx_env.game.scoring import sign
 from oxx_env.lib.jit import kernel
 from oxx_env.lib.simd import CACHE_LINE, fetch
+from oxx_env.lib.texts import short
 
 # One decision waiting to be made.
 PENDING = np.dtype([("game", "i4"), ("seat", "u1"), ("phase", "u1")])
@@ -97,13 +98,20 @@ def rule_flags(rules: str) -> int:
     return RULE_SETS.index(rules)
 
 
+def integer(name: str, value: Any, least: object, most: object) -> int:
+    """`value` as an int. Raises ValueError, which names it and its range, unless it is an integer;
+    the range is left to the caller."""
+    if isinstance(value, bool) or not isinstance(value, (int, np.integer)):
+        raise ValueError(f"{name} must be an integer from {least} to {most}, not {short(value)}")
+    return int(value)
+
+
 def check_players(players: int) -> int:
     """`players` as an int. Raises ValueError unless it is 2 to 10."""
-    if isinstance(players, bool) or not isinstance(players, (int, np.integer)):
-        raise ValueError(f"the number of players must be an integer from 2 to 10, not {players!r}")
+    players = integer("the number of players", players, MIN_PLAYERS, MAX_PLAYERS)
     if not MIN_PLAYERS <= players <= MAX_PLAYERS:
         raise ValueError(f"{players} players: the game is for {MIN_PLAYERS} to {MAX_PLAYERS}")
-    return int(players)
+    return players
 
 
 def new_games(
@@ -255,7 +263,7 @@ def random_actions(games, decks, who, n, actions):
         else:
             deck = decks[game["deck"]]
             rows = legal_rows(game, deck, np.int64(game["revealed"][game["placed"]]))
-            actions[i] = FIRST_ROW + random_row(game, rows)
+            actions[i] = FIRST_ROW + random_member(game, rows)
 
 
 @kernel
@@ -299,12 +307,6 @@ def random_member(game, members):
     drawn = scale(mix(game["rng"] + GOLDEN), count)
     game["rng"] += GOLDEN if count > 1 else NOTHING
     return NTH_ROW[members, drawn]
-
-
-@kernel
-def random_row(game, rows):
-    """One of a set of rows (5 bits, not empty)."""
-    return random_member(game, rows)
 
 
 @kernel
@@ -370,7 +372,7 @@ def choose_row(game, deck, number, policy):
 @kernel
 def choose_among(game, deck, number, rows, policy):
     """One of the card's legal rows, which are known already."""
-    return greedy_row(game, deck, number) if policy == GREEDY else random_row(game, rows)
+    return greedy_row(game, deck, number) if policy == GREEDY else random_member(game, rows)
 
 
 # --- roll-outs ----------------------------------------------------------------------------------

@@ -351,7 +351,7 @@ def _encode_own(game, deck, seat, out):
     out[_CARDS_LEFT] = np.float32(own + np.int64(game["pile_sizes"][seat])) * _BY_24
     out[_NEXT_DRAW] = np.float32(own) * _QUARTER
     _encode_unseen(deck, unseen0, unseen1, out)
-    _encode_cards(game, deck, seat, unseen0, unseen1, share, out)
+    _encode_cards(game, deck, seat, (unseen0, unseen1, share), out)
 
 
 @kernel
@@ -444,17 +444,17 @@ def _rows_counts(fitting, set0, set1):
 
 
 @kernel
-def _encode_cards(game, deck, seat, unseen0, unseen1, share, out):
-    """The cards that are there, and the rows' counts of cards that fit."""
-    row_fields = _row_fields(game)
+def _encode_cards(game, deck, seat, unseen, out):
+    """The cards that are there, and the rows' counts of cards that fit; `unseen` is that of
+    `_encode_card`."""
     fitting = _fitting_rows(game, deck)
+    rows = _row_fields(game), fitting
+    unseen0, unseen1, share = unseen
     own = np.uint64(0)  # byte r: own cards that fit row r
     for card in range(CARDS):
         number = _card_at(game, seat, card)
         if number != NO_CARD:
-            _encode_card(
-                game, deck, card, number, row_fields, fitting, unseen0, unseen1, share, out
-            )
+            _encode_card(game, deck, card, number, rows, unseen, out)
             if card < HAND_SIZE:
                 own += row_flags(game, deck, number)
         else:
@@ -467,8 +467,14 @@ def _encode_cards(game, deck, seat, unseen0, unseen1, share, out):
 
 
 @kernel_inlined
-def _encode_card(game, deck, card, number, row_fields, fitting, unseen0, unseen1, share, out):
-    """One card by itself, and how it stands to each row."""
+def _encode_card(game, deck, card, number, rows, unseen, out):
+    """One card by itself, and how it stands to each row.
+
+    rows    of `_row_fields` and of `_fitting_rows`
+    unseen  the set of unseen numbers, as two words, and one over its size
+    """
+    row_fields, fitting = rows
+    unseen0, unseen1, share = unseen
     card &= 7  # tells the compiler that no index is negative
     number &= 127
     fit0, fit1 = _sharing(deck, number, unseen0, unseen1)

@@ -9,7 +9,7 @@ One game is one record, a batch is an array of them. Clone = assignment, save = 
 **Packed cards.** A card is a uint64 whose bytes are its six head counts, its heads in all, and a
 one; the sum over a row's cards is the row's colour counts, heads and length at once, and adding a
 constant makes "sixth card" (R7) and "six heads of one colour" (R8) one addition and one AND. The
-accessors `heads_of`, `length_of`, `color_count` read it; nobody else takes a word apart.
+accessors `heads_of`, `length_of`, `color_count` read it; no other code takes a word apart.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ Deck = Any  # one record of dtype DECK
 # --- vocabulary ---------------------------------------------------------------------------------
 
 N_COLORS = len(COLORS)
-SHOWN = 2 + N_COLORS  # what an observation tells of a card
+SHOWN = 2 + N_COLORS  # entries of a card in an observation
 ROWS = 5
 HAND_SIZE = 4
 MIN_PLAYERS, MAX_PLAYERS = 2, 10
@@ -141,7 +141,6 @@ def deck_cards(deck: np.void) -> list[list[int]]:
 # --- packed cards and small sets ----------------------------------------------------------------
 
 HEADS_BYTE, LENGTH_BYTE = 6, 7
-COLOR_BYTES = np.uint64(0xFFFFFFFFFFFF)
 _BYTE = np.uint64(0xFF)
 _ONE = np.uint64(1)
 _SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each colour's byte
@@ -741,7 +740,7 @@ def tick(game, deck):
 
 @kernel
 def advance(game, deck):
-    """Whatever is forced runs on by itself, until somebody decides or the match is over."""
+    """Do all that is forced, until a seat has to decide or the match is over."""
     while tick(game, deck) != WAITING:
         pass
 

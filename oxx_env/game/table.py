@@ -359,29 +359,26 @@ def as_integer(action: Any) -> int | None:
 
 def check_games(games_per_match: Any) -> int:
     """The games of a match as an int. Raises ValueError unless it is 1 to 1000."""
-    if isinstance(games_per_match, bool) or not isinstance(games_per_match, (int, np.integer)):
-        raise ValueError(f"games_per_match must be an integer, not {games_per_match!r}")
-    if not 1 <= games_per_match <= MAX_GAMES:
-        raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games_per_match}")
-    return int(games_per_match)
+    games = engine.integer("games_per_match", games_per_match, 1, MAX_GAMES)
+    if not 1 <= games <= MAX_GAMES:
+        raise ValueError(f"games_per_match must be 1 to {MAX_GAMES}, not {games}")
+    return games
 
 
 def check_seat(seat: Any, players: int) -> int:
     """`seat` as an int; compiled code checks no index. Raises ValueError unless there is such a
     seat."""
-    if isinstance(seat, bool) or not isinstance(seat, (int, np.integer)):
-        raise ValueError(f"the seat must be an integer, not {short(seat)}")
+    seat = engine.integer("the seat", seat, 0, players - 1)
     if not 0 <= seat < players:
         raise ValueError(
             f"seat {short(seat)}: with {players} players the seats are 0 to {players - 1}"
         )
-    return int(seat)
+    return seat
 
 
 def check_seed(seed: Any) -> int:
     """The seed of a deal as an int. Raises ValueError unless it is 0 to 2**64-2."""
-    if isinstance(seed, bool) or not isinstance(seed, (int, np.integer)):
-        raise ValueError(f"the seed must be an integer from 0 to 2**64-2, not {seed!r}")
+    seed = engine.integer("the seed", seed, 0, "2**64-2")
     if not 0 <= seed <= MAX_SEED:
         raise ValueError(f"the seed must be from 0 to 2**64-2, not {seed}")
-    return int(seed)
+    return seed

@@ -5,7 +5,7 @@ write beyond the record. `check_games` is the one check of loaded games. It look
 whole, at rest as the engine leaves it, so that **a game it lets pass plays to its end inside its
 record** (`tests/test_sound.py`). A million games take about two seconds.
 
-A game may know less than all: cards that were taken and forgotten, as in a position told by a
+A game may know less than all: cards that were taken and forgotten, as in a position typed by a
 person, may be missing, and so may the cards of this round that are already placed.
 """
 
@@ -113,14 +113,14 @@ def check_games(
     check_decks(decks)
     bad = np.flatnonzero((games["deck"] < 0) | (games["deck"] >= len(decks)))
     if len(bad):
-        told = games["deck"][bad[0]]
-        raise ValueError(f"game {bad[0]}: deck {told}; there are {len(decks)}, counted from 0")
+        index = games["deck"][bad[0]]
+        raise ValueError(f"game {bad[0]}: deck {index}; there are {len(decks)}, counted from 0")
     faults = faults_of(games, decks)
     bad = np.flatnonzero(faults)
     if len(bad):
         field, right = FAULTS[faults[bad[0]]]
-        told = " ".join(str(games[field][bad[0]]).split())
-        raise ValueError(f"game {bad[0]}: {field} {cut(told, 80)} {right}")
+        value = " ".join(str(games[field][bad[0]]).split())
+        raise ValueError(f"game {bad[0]}: {field} {cut(value, 80)} {right}")
     if deciding is None:
         return
     if deciding.shape != games.shape or deciding.dtype.kind not in "iu":
@@ -153,7 +153,7 @@ def check_decks(decks: NDArray[np.void]) -> None:
 
 def faults_of(games: NDArray[np.void], decks: NDArray[np.void]) -> NDArray[np.int64]:
     """What is wrong with each of GAME [B], as indices [B] of `FAULTS`; 0: nothing. The decks must
-    be sound, and the games' index one of them."""
+    be good ones, and the games' index one of them."""
     faults = np.zeros(len(games), np.int64)
     _faults(games, decks, faults)
     return faults

@@ -178,11 +178,6 @@ def deal_hidden(game, seat, rounds, unseen, count):
 
 
 @kernel
-def _deal_hidden(games, seat, rounds, unseen, count):
-    deal_hidden(games[0], seat, rounds, unseen, count)
-
-
-@kernel
 def _complete(games, decks, seat, unseen):
     """All that is blank in the first of GAME [2] is dealt, into the second one. Was it possible?
 
@@ -241,8 +236,8 @@ def _no_history() -> list[dict[str, Any]]:
 
 
 @dataclass(frozen=True)
-class Told:
-    """A history that has been told: it knows nothing but its rounds, and can be sent elsewhere."""
+class FixedHistory:
+    """The history of a copied view: rounds alone, so that another process can have it."""
 
     rounds: list[dict[str, Any]]
 
@@ -397,8 +392,8 @@ class View:
         return [int(self.game["piles"][seat * ring + (start + i) % ring]) for i in range(size)]
 
     def __reduce__(self) -> tuple[Any, ...]:
-        # What `history` looks into may hold hidden cards: a copy gets what it tells.
-        return View, (self.games, self.decks, self.seat, self.deck, Told(self.history()))
+        # What `history` reads may hold hidden cards: a copy gets its answer.
+        return View, (self.games, self.decks, self.seat, self.deck, FixedHistory(self.history()))
 
     def _repr_svg_(self) -> str:
         """The table as a picture, in a notebook: as wide as its cell at most."""
