@@ -294,8 +294,6 @@ def ask(python: str, key: str) -> dict[str, Any]:
 def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> str:
     """The generated part of `docs/benchmarks.md`."""
     machine = own["machine"]
-    rollouts = {(row["policy"], row["players"]): row for row in own["rollouts"]}
-    batched = {(row["batch"], row["observe"]): row for row in own["batched"]}
     lines = [
         BEGIN,
         "",
@@ -307,6 +305,23 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
         "",
         "### This environment",
         "",
+        *own_rates(own),
+        "",
+        *own_parts(own),
+        "",
+        "### Beside others",
+        "",
+        *beside_others(own, peers),
+        "",
+        END,
+    ]
+    return "\n".join(lines)
+
+
+def own_rates(own: dict[str, Any]) -> list[str]:
+    """Tables: roll-outs, batches, the environments driven from Python."""
+    batched = {(row["batch"], row["observe"]): row for row in own["batched"]}
+    lines = [
         "| whole games in compiled code | games | placements | decisions |",
         "|---|---:|---:|---:|",
     ]
@@ -337,8 +352,12 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
         f"| {names[name]} | {'not installed' if found is None else short(found)} |"
         for name, found in own["api"].items()
     ]
-    lines += [
-        "",
+    return lines
+
+
+def own_parts(own: dict[str, Any]) -> list[str]:
+    """Two threads, memory, and the parts of a step."""
+    lines = [
         f"Two threads on one batch of {own['two_cores']['batch']:,} observed games: "
         f"{short(own['two_cores']['two'])} decisions per second of wall time instead of "
         f"{short(own['two_cores']['one'])}, {own['two_cores']['gain']:.2f} times as many.",
@@ -357,15 +376,25 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
         + " |"
         for row in own["profile"]
     ]
-    lines += [
-        "",
-        "### Beside others",
-        "",
+    return lines
+
+
+def beside_others(own: dict[str, Any], peers: list[dict[str, Any]]) -> list[str]:
+    """Each peer's rate, and the ratio of this environment's nearest one to it."""
+    lines = [
         "| peer | version | decisions | all actions | this environment | decisions | ratio |",
         "|---|---|---:|---:|---|---:|---:|",
     ]
-    random4 = rollouts["random", 4]["decisions_per_cpu_s"]
-    observed = batched[1024, True]["decisions_per_cpu_s"]
+    random4 = next(
+        row["decisions_per_cpu_s"]
+        for row in own["rollouts"]
+        if (row["policy"], row["players"]) == ("random", 4)
+    )
+    observed = next(
+        row["decisions_per_cpu_s"]
+        for row in own["batched"]
+        if row["batch"] == 1024 and row["observe"]
+    )
     api = own["api"]
     ours = {
         "spiel-hearts": ("random roll-outs, 4 players", random4),
@@ -387,7 +416,7 @@ def figures(own: dict[str, Any], peers: list[dict[str, Any]], command: str) -> s
             f"{short(peer['actions'])} | {title} | {short(own_rate)} | "
             f"**{own_rate / peer['decisions']:.1f}×** |"
         )
-    return "\n".join([*lines, "", END])
+    return lines
 
 
 def short(value: float) -> str:
