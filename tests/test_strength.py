@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import subprocess
+import sys
 from pathlib import Path
 from typing import Any
 
@@ -86,6 +89,20 @@ def test_a_wrong_option_is_explained(
 ) -> None:
     assert main(options) == 2
     assert message in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("script", [["training/evaluate.py"], ["-m", "training.evaluate"]])
+def test_a_script_starts_as_a_file_and_as_a_module(script: list[str]) -> None:
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"}
+    done = subprocess.run(
+        [sys.executable, *script, "nonesuch"],
+        cwd=Path(__file__).parents[1],
+        capture_output=True,
+        text=True,
+        env=environment,
+    )
+    assert (done.returncode, done.stdout) == (2, "")
+    assert done.stderr.startswith("evaluate.py: there is no checkpoint folder 'nonesuch'")
 
 
 def test_ablation_runs_of_other_options_are_not_taken_for_these(tmp_path: Path) -> None:

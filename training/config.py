@@ -31,11 +31,11 @@ class Space:
     """The games that are played: table sizes, rule sets, decks and matches, by their shares."""
 
     players: TableSizes = (2,)
-    """Table sizes in the batch."""
+    """Table sizes."""
     player_shares: tuple[float, ...] = ()
     """Share of the games for each table size; empty: equal."""
     rules: Names = ("base",)
-    """Rule sets in the batch."""
+    """Rule sets."""
     rule_shares: tuple[float, ...] = ()
     """Share of the games for each rule set; empty: equal."""
     decks: Names = ("balanced",)
@@ -199,7 +199,7 @@ def check_width(hidden: int) -> None:
 def config_of(values: Mapping[str, Any]) -> Config:
     """The configuration written in a run's or checkpoint's JSON; other keys are left out.
 
-    Raises TypeError or AttributeError for what is no mapping.
+    Raises TypeError or AttributeError for anything but a mapping.
     """
     names = {field.name for field in fields(Config)}
     return Config(**tuples({name: value for name, value in values.items() if name in names}))

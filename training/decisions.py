@@ -202,7 +202,7 @@ def _spread(
     stopped: Callable[[], bool],
 ) -> None:
     """Play games that began together on, each for a while, so that all rounds occur, and all games
-    of a match: `greedy` plays what is before the running game."""
+    of a match: `greedy` plays the games before the running one."""
     first = rng.integers(1, games["match_games"].astype(np.int64) + 1)
     while True:
         who = waiting(games)

@@ -69,7 +69,7 @@ from training.decisions import (
     waiting,
     write_part,
 )
-from training.learning import Diverged, check_finite, gradient_step
+from training.learning import Diverged, check_finite, gradient_step, minibatches
 from training.report import facts, model_card
 from training.selfplay import training_decks
 
@@ -106,7 +106,7 @@ class Config:
     held_decisions: Count = 8000
     """Decisions to judge by, which are not learned from."""
     held_determinisations: Count = 600
-    """Deals tried for each of them: what is best there is hardly in doubt."""
+    """Deals tried for each of them: enough to be nearly sure of the best action."""
     init: str | None = None
     """Start from this checkpoint."""
     foresight: bool = True
@@ -270,19 +270,15 @@ def imitate(
     learned = 0
     with tqdm(total=steps, unit="step", desc="learning", disable=not progress) as bar:
         for _ in range(config.epochs):
-            for index in rng.permutation(len(learning)):
-                obs, policy, value = (torch.from_numpy(array) for array in learning[index])
-                order = torch.from_numpy(rng.permutation(len(obs)))
-                for part in order.split(config.minibatch):
-                    logits, values = net(obs[part])
-                    wanted = policy[part]
-                    logits = logits.masked_fill(wanted == 0, -1e9)
-                    cross = -(wanted * torch.log_softmax(logits, 1)).sum(1).mean()
-                    error = torch.nn.functional.mse_loss(values, value[part])
-                    learned += len(part)
-                    gradient_step(cross + config.value_coef * error, optimizer, 1.0, learned)
-                    schedule.step()
-                    bar.update()
+            for inputs, policy, value in minibatches(learning, config.minibatch, rng):
+                logits, values = net(inputs)
+                logits = logits.masked_fill(policy == 0, -1e9)
+                cross = -(policy * torch.log_softmax(logits, 1)).sum(1).mean()
+                error = torch.nn.functional.mse_loss(values, value)
+                learned += len(inputs)
+                gradient_step(cross + config.value_coef * error, optimizer, 1.0, learned)
+                schedule.step()
+                bar.update()
     check_finite("the weights are", learned, net.weights())
     return judge(net, targets(held, config.temperature, config.reward_scale), held)
 

@@ -36,7 +36,7 @@ from oxx_env.policy.checkpoint import checksum, load_checkpoint, save_rollout_ne
 from oxx_env.policy.network import RolloutNet
 from training.config import PRESETS, Count, Positive, Seed
 from training.decisions import inputs_of, logits_of, probabilities, some, waiting
-from training.learning import Diverged, check_finite, gradient_step
+from training.learning import Diverged, check_finite, gradient_step, minibatches
 from training.report import facts
 from training.selfplay import deal_over
 
@@ -113,17 +113,14 @@ def imitate(config: Config, weights: NDArray[np.float32]) -> tuple[RolloutNet, f
     total, batches, learned = 0.0, 0, 0
     for _ in tqdm(range(config.epochs), unit="pass", desc="learning"):
         total, batches = 0.0, 0
-        for index in rng.permutation(len(parts)):
-            inputs, shares = (torch.from_numpy(array) for array in parts[index])
-            for part in torch.from_numpy(rng.permutation(len(inputs))).split(config.minibatch):
-                target = shares[part]
-                logits = net(inputs[part].float()).masked_fill(target == 0, -1e9)
-                logits = torch.log_softmax(logits, 1)
-                kl = torch.nn.functional.kl_div(logits, target, reduction="batchmean")
-                learned += len(part)
-                gradient_step(kl, optimizer, math.inf, learned)
-                schedule.step()
-                total, batches = total + float(kl.detach()), batches + 1
+        for inputs, shares in minibatches(parts, config.minibatch, rng):
+            logits = net(inputs.float()).masked_fill(shares == 0, -1e9)
+            logits = torch.log_softmax(logits, 1)
+            kl = torch.nn.functional.kl_div(logits, shares, reduction="batchmean")
+            learned += len(inputs)
+            gradient_step(kl, optimizer, math.inf, learned)
+            schedule.step()
+            total, batches = total + float(kl.detach()), batches + 1
     check_finite("the weights are", learned, net.weights())
     if total / batches > math.log(ACTIONS):
         raise Diverged(

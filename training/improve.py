@@ -5,8 +5,8 @@
 An iteration makes data, learns, and measures:
 
 1. The policy plays with itself by its probabilities over all table sizes, rule sets, fresh decks
-   and matches. Each decision is valued: every legal action on the same few deals of what is hidden,
-   played out to the end of the hand by the play-out network.
+   and matches. Each decision is valued: every legal action on the same few deals of the hidden
+   cards, played out to the end of the hand by the play-out network.
 2. Its network maximises the expected value of its action less tau times its divergence from the
    policy that it started from. This is linear in the values, so that their noise averages out
    without bias, and common deals cancel most of it.
@@ -21,7 +21,7 @@ number of workers. A run folder holds
     data/              decisions in parts: held-0000.npz, 01-0000.npz ... of iteration 1
     learner.npz        the state of learning
     iterations/01 ...  the weights after each iteration, as checkpoints
-    figures.json, curve.png   what they gained
+    figures.json, curve.png   their gains
     checkpoint/        the best: those that the next iteration would go on from
 """
 
@@ -393,7 +393,7 @@ class Learner:
         return arrays | moments(self.optimizer)
 
     def load_state(self, state: dict[str, NDArray[Any]]) -> None:
-        """Go on from a `state` of this iteration. Raises ValueError, KeyError for what is none."""
+        """Go on from a `state` of this iteration. Raises ValueError, KeyError for anything else."""
         own = self.state()
         for name in ("weights", "at", "sums", "seconds", "start", "prior"):
             check_like(name, state[name], own[name])
@@ -762,7 +762,7 @@ def summary(row: dict[str, Any]) -> str:
     lines = [
         f"iteration {row['iteration']}: {row['decisions']:,} decisions, KL {row['kl']:.3f};"
         f" held-out regret recovered {gain:+.4f} ± {half:.4f} points a decision"
-        f" ({row['learned_gain']:+.4f} on what it learned)"
+        f" ({row['learned_gain']:+.4f} on its own data)"
     ]
     for name, entry in row["games"].items():
         low, high = entry["ci95"]

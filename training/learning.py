@@ -5,7 +5,7 @@ from __future__ import annotations
 
 import io
 import signal
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -45,6 +45,17 @@ def gradient_step(
     norm = torch.nn.utils.clip_grad_norm_(_parameters(optimizer), max_norm)
     check_finite("the gradient is", decisions, norm)
     optimizer.step()
+
+
+def minibatches(
+    parts: Sequence[Sequence[NDArray[Any]]], size: int, rng: np.random.Generator
+) -> Iterator[list[torch.Tensor]]:
+    """One pass over parts of a data set, each some arrays [N, ...], in random order: minibatches of
+    at most `size` samples of one part, the same samples of each of its arrays."""
+    for index in rng.permutation(len(parts)):
+        tensors = [torch.from_numpy(array) for array in parts[index]]
+        for chosen in torch.from_numpy(rng.permutation(len(tensors[0]))).split(size):
+            yield [tensor[chosen] for tensor in tensors]
 
 
 def _parameters(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:

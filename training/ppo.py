@@ -82,7 +82,7 @@ class Loss(NamedTuple):
 
 
 class Weights(NamedTuple):
-    """How far a policy may move, and what each further term of the loss counts."""
+    """The clip range, and the weights of the further terms of the loss."""
 
     clip_range: float
     vf_coef: float
@@ -91,7 +91,7 @@ class Weights(NamedTuple):
 
 
 class Samples(NamedTuple):
-    """A minibatch: what was played, and what is to be learned from it; all [N].
+    """A minibatch's targets, all [N].
 
     log_prob    of the action under the policy that played it
     advantages  scaled
@@ -138,7 +138,7 @@ def divergence(prior: Tensor, logits: Tensor) -> Tensor:
 
 
 def calibration(values: NDArray[np.float32], returns: NDArray[np.float32]) -> dict[str, float]:
-    """Do predicted values mean what they say? Both [N].
+    """How well predicted values fit the returns; both [N].
 
     explained_variance   1 - Var(returns - values) / Var(returns)
     value_bias           mean of returns - values
