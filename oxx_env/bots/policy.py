@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,19 +18,40 @@ from oxx_env.policy.features import INPUT, encode_input, scratch
 from oxx_env.policy.forward import best_action, forward, hidden_of, softmax, workspace
 
 
-@kernel
-def _best(games, decks, seat, w, hidden, sight, obs, work, logits):
-    encode_input(games[0], decks[0], seat, sight, obs)
-    forward(w, hidden, obs, work, logits)
-    return best_action(logits, legal_actions(games[0], decks[0], seat))
+class Network(NamedTuple):
+    """A policy's network, and what it works with."""
+
+    weights: NDArray[np.float32]
+    hidden: int
+    features: Any  # from `features.scratch`
+    inputs: NDArray[np.float32]  # [INPUT]
+    memory: Any  # from `forward.workspace`
+    logits: NDArray[np.float32]  # [ACTIONS]
+    probabilities: NDArray[np.float32]  # [ACTIONS]
+
+    @classmethod
+    def of(cls, weights: NDArray[np.float32]) -> Network:
+        hidden = hidden_of(len(weights))
+        memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
+        return cls(weights, hidden, *memory, *(np.zeros(ACTIONS, np.float32) for _ in range(2)))
 
 
 @kernel
-def _probabilities(games, decks, seat, w, hidden, sight, obs, work, logits, out):
-    encode_input(games[0], decks[0], seat, sight, obs)
-    value = forward(w, hidden, obs, work, logits)
-    softmax(logits, legal_actions(games[0], decks[0], seat), np.float32(1), out)
+def ask(game, deck, seat, network):
+    """The network's scores and probabilities of the seat's legal actions, into its own arrays.
+    Returns the value."""
+    encode_input(game, deck, seat, network.features, network.inputs)
+    value = forward(network.weights, network.hidden, network.inputs, network.memory, network.logits)
+    legal = legal_actions(game, deck, seat)
+    softmax(network.logits, legal, np.float32(1), network.probabilities)
     return value
+
+
+@kernel
+def _ask(games, decks, seat, network):
+    """The best action and the value."""
+    value = ask(games[0], decks[0], seat, network)
+    return best_action(network.logits, legal_actions(games[0], decks[0], seat)), value
 
 
 class PolicyBot:
@@ -48,28 +70,18 @@ class PolicyBot:
         self.spec = spec
         self._rows = Greedy() if rows == "greedy" else None
         self.weights = weights
-        self.hidden = hidden_of(len(weights))
-        # What both kernels get besides the view: the network, and memory to work in.
-        self._kept = (
-            self.weights,
-            self.hidden,
-            scratch(),
-            np.zeros(INPUT, np.float32),
-            workspace(self.hidden),
-            np.zeros(ACTIONS, np.float32),
-        )
+        self._network = Network.of(weights)
 
     def act(self, view: View, rng: np.random.Generator) -> int:
         """The best legal action; pass where there is nothing to decide."""
         if self._rows is not None and view.phase == "row":
             return self._rows.act(view, rng)
-        return int(_best(view.games, view.decks, view.seat, *self._kept))
+        return int(_ask(view.games, view.decks, view.seat, self._network)[0])
 
     def probabilities(self, view: View) -> tuple[NDArray[np.float32], float]:
         """The policy [ACTIONS] over the legal actions, and the value (scaled relative points)."""
-        out = np.zeros(ACTIONS, np.float32)
-        value = _probabilities(view.games, view.decks, view.seat, *self._kept, out)
-        return out, float(value)
+        _, value = _ask(view.games, view.decks, view.seat, self._network)
+        return self._network.probabilities.copy(), float(value)
 
 
 def make_policy(path: str, options: Mapping[str, str]) -> PolicyBot:

@@ -35,6 +35,7 @@ from oxx_env.bots.monte_carlo import (
     look,
     parse_budget,
 )
+from oxx_env.bots.policy import Network, ask
 from oxx_env.game.engine import GREEDY, new_games, play_out, stack_decks
 from oxx_env.game.rules import (
     ACTIONS,
@@ -58,7 +59,7 @@ from oxx_env.lib.jit import kernel, kernel_allocating
 from oxx_env.policy import rollout_net
 from oxx_env.policy.checkpoint import load_checkpoint, load_play_out, load_rollout_net
 from oxx_env.policy.features import INPUT, encode_input, scratch
-from oxx_env.policy.forward import best_action, drawn, forward, hidden_of, softmax, workspace
+from oxx_env.policy.forward import best_action, drawn, softmax
 
 UNSEEN_LOOKED_AT = 12  # unseen cards that stand for all in its features
 PRIOR_DEALS = 24.0  # what the policy thinks of an action counts like so many deals
@@ -83,24 +84,10 @@ def identity(policy: str) -> dict[str, Any]:
 
 
 class Guide(NamedTuple):
-    """The policy that guides the search, and what it works with."""
+    """The policy that guides the search, and the deals that its opinion counts for."""
 
-    prior: float  # deals that its opinion counts for
-    weights: NDArray[np.float32]
-    hidden: int
-    features: Any  # from `features.scratch`
-    inputs: NDArray[np.float32]  # [INPUT]
-    network: Any  # from `forward.workspace`
-    logits: NDArray[np.float32]  # [ACTIONS]
-    probabilities: NDArray[np.float32]  # [ACTIONS]
-
-    @classmethod
-    def of(cls, weights: NDArray[np.float32], prior: float) -> Guide:
-        hidden = hidden_of(len(weights))
-        memory = scratch(), np.zeros(INPUT, np.float32), workspace(hidden)
-        return cls(
-            prior, weights, hidden, *memory, *(np.zeros(ACTIONS, np.float32) for _ in range(2))
-        )
+    network: Network
+    prior: float
 
 
 class Player(NamedTuple):
@@ -222,15 +209,14 @@ def begin(view, deck, seat, guide, tally):
            worse than its favourite, 0 or below
     """
     legal = legal_actions(view, deck, seat)
-    encode_input(view, deck, seat, guide.features, guide.inputs)
-    forward(guide.weights, guide.hidden, guide.inputs, guide.network, guide.logits)
-    softmax(guide.logits, legal, np.float32(1), guide.probabilities)
-    best = guide.probabilities[best_action(guide.logits, legal)]
+    network = guide.network
+    ask(view, deck, seat, network)
+    best = network.probabilities[best_action(network.logits, legal)]
     scale = opinion_scale(view)
     tally[:] = 0.0
     for action in range(ACTIONS):
         if legal >> action & 1:
-            chance = max(guide.probabilities[action], np.float32(1e-4))
+            chance = max(network.probabilities[action], np.float32(1e-4))
             tally[action, OPINION] = scale * np.log(np.float64(chance) / np.float64(best))
     return legal
 
@@ -477,7 +463,7 @@ class PolicySearch:
         named = options.get("player")
         player, config = load_play_out(path) if named is None else load_rollout_net(named)
         self.weights = np.concatenate([weights, player])  # of both networks: a log compares them
-        self._guide = Guide.of(weights, self.prior)
+        self._guide = Guide(Network.of(weights), self.prior)
         self._tools = Tools.of(Player.of(player, _looked_at(config)))
         self._tally = np.zeros((ACTIONS, TALLIES))
         self._products = np.zeros((2, ACTIONS, ACTIONS))

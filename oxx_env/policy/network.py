@@ -90,31 +90,12 @@ class OxxNetwork(nn.Module):
         # The card being placed has none.
         slot_features = torch.nn.functional.pad(slots, (0, 0, 0, 1))
 
-        # Context.
-        others = seats[:, 1:]
-        there = others[:, :, :1]
-        mean = (torch.relu(layer("seat")(others)) * there).sum(1) / there.sum(1).clamp(min=1)
-        plain = [obs[:, SLICES[name]] for name in CONTEXT_PIECES]
-        context_in = torch.cat([*plain, unseen[:, UNSEEN_SCALARS], seats[:, 0], mean], 1)
-        context = torch.relu(layer("context")(context_in))
-
-        # Cards and rows: scalars, and sums over the colours. Cards that are not there (two of five,
-        # on average) are left out from here on: `there` lists the others, `game` their samples.
+        context = self._context(obs, seats, unseen)
+        # Cards that are not there (two of five, on average) are left out from here on: `there`
+        # lists the others, `game` their samples.
         there = (cards[:, :, 0].reshape(-1) > 0).nonzero()[:, 0]
         game = there // CARDS
-        card_colors = cards[:, :, CARD_COLORS : CARD_COLORS + N_COLORS]
-        end_colors = rows[:, :, END_COLORS : END_COLORS + N_COLORS]
-        row_colors = rows[:, :, ROW_COLORS : ROW_COLORS + N_COLORS]
-        unseen_colors = unseen[:, None, UNSEEN_COLORS : UNSEEN_COLORS + N_COLORS]
-        unseen_colors = unseen_colors.expand(n, CARDS, N_COLORS)
-        hand_colors = card_colors[:, :HAND_SIZE].sum(1, keepdim=True).expand(n, CARDS, N_COLORS)
-        card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1).flatten(0, 1)[there]
-        card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)
-        row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
-        row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
-        card_in = torch.cat([cards[:, :, CARD_SCALARS], slot_features], 2).flatten(0, 1)[there]
-        card_in = torch.cat([card_in, card_sum], 1)
-        row_in = torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
+        card_in, row_in = self._sets(cards, rows, unseen, slot_features, there)
 
         # Pairs, pooled over rows into cards, pooled over the hand.
         placing = (there % CARDS == HAND_SIZE).nonzero()[:, 0]
@@ -146,6 +127,36 @@ class OxxNetwork(nn.Module):
         logits = torch.cat([slots[:, :, 0], row_scores, obs.new_zeros(n, 1)], 1)
         value = layer("value_score")(torch.relu(layer("value")(value_in)))
         return logits, value[:, 0]
+
+    def _context(self, obs: Tensor, seats: Tensor, unseen: Tensor) -> Tensor:
+        """The plain pieces, the unseen cards, the own seat and the mean over the others [N, W]."""
+        layer = self.get_submodule
+        others = seats[:, 1:]
+        there = others[:, :, :1]
+        mean = (torch.relu(layer("seat")(others)) * there).sum(1) / there.sum(1).clamp(min=1)
+        plain = [obs[:, SLICES[name]] for name in CONTEXT_PIECES]
+        context_in = torch.cat([*plain, unseen[:, UNSEEN_SCALARS], seats[:, 0], mean], 1)
+        return torch.relu(layer("context")(context_in))
+
+    def _sets(
+        self, cards: Tensor, rows: Tensor, unseen: Tensor, slot_features: Tensor, there: Tensor
+    ) -> tuple[Tensor, Tensor]:
+        """The cards that are `there` [M, CARD_IN] and the rows [N, ROWS, ROW_IN]: scalars, and sums
+        over the colours."""
+        layer, n = self.get_submodule, cards.shape[0]
+        card_colors = cards[:, :, CARD_COLORS : CARD_COLORS + N_COLORS]
+        end_colors = rows[:, :, END_COLORS : END_COLORS + N_COLORS]
+        row_colors = rows[:, :, ROW_COLORS : ROW_COLORS + N_COLORS]
+        unseen_colors = unseen[:, None, UNSEEN_COLORS : UNSEEN_COLORS + N_COLORS]
+        unseen_colors = unseen_colors.expand(n, CARDS, N_COLORS)
+        hand_colors = card_colors[:, :HAND_SIZE].sum(1, keepdim=True).expand(n, CARDS, N_COLORS)
+        card_sum = torch.stack([card_colors, unseen_colors, hand_colors], -1).flatten(0, 1)[there]
+        card_sum = torch.relu(layer("card_color")(card_sum)).sum(1)
+        row_sum = torch.stack([end_colors, row_colors, unseen_colors, hand_colors], -1)
+        row_sum = torch.relu(layer("row_color")(row_sum)).sum(2)
+        card_in = torch.cat([cards[:, :, CARD_SCALARS], slot_features], 2).flatten(0, 1)[there]
+        card_in = torch.cat([card_in, card_sum], 1)
+        return card_in, torch.cat([rows[:, :, ROW_SCALARS], row_sum], 2)
 
     def weights(self) -> NDArray[np.float32]:
         """A copy of all weights as one vector, in the order of `forward.layers`."""
@@ -246,4 +257,3 @@ def _stand(choices: Tensor, there: Tensor) -> tuple[Tensor, Tensor]:
         1,
     )
     return mean, best * (others > 0)
-
