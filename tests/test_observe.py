@@ -39,7 +39,7 @@ def random_views(players: int, rules: str, deck: Any = "balanced", seed: int = 0
 @pytest.mark.parametrize("players", [2, pytest.param(5, marks=pytest.mark.slow), 10])
 def test_the_pieces_say_what_the_view_says(players: int, rules: str) -> None:
     for view in random_views(players, rules)[::7]:
-        told = observe.pieces(observe.observe(view))
+        found = observe.pieces(observe.observe(view))
         heads = np.array(deck_cards(view.decks[0]))
 
         def show(number: int, heads: Any = heads) -> list[float]:
@@ -48,36 +48,36 @@ def test_the_pieces_say_what_the_view_says(players: int, rules: str) -> None:
         # Hand, and the card being placed.
         numbers = [*view.hand, *[0] * (4 - len(view.hand)), view.card or 0]
         for card, number in enumerate(numbers):
-            assert told["cards"][card, 0] == (number > 0)
+            assert found["cards"][card, 0] == (number > 0)
             if number:
-                entries = told["cards"][card, [1, 3, 4, 5, 6, 7, 8]]
+                entries = found["cards"][card, [1, 3, 4, 5, 6, 7, 8]]
                 np.testing.assert_allclose(entries, show(number), atol=1e-6)
         # Rows: tail, length, colour counts.
         for row, cards in enumerate(view.rows):
-            entries = told["rows"][row, [0, 2, 3, 4, 5, 6, 7]]
+            entries = found["rows"][row, [0, 2, 3, 4, 5, 6, 7]]
             np.testing.assert_allclose(entries, show(cards[-1]), atol=1e-6)
-            assert told["rows"][row, 8] == pytest.approx(len(cards) / 5)
+            assert found["rows"][row, 8] == pytest.approx(len(cards) / 5)
             counts = sum(heads[number - 1] for number in cards)
-            np.testing.assert_allclose(told["rows"][row, 10:16], counts / 5, atol=1e-6)
+            np.testing.assert_allclose(found["rows"][row, 10:16], counts / 5, atol=1e-6)
             # Legal rows of the card being placed.
             if view.card is not None:
                 legal = 4 + row in view.legal or view.seat != view.to_act[0]
                 if view.seat == view.to_act[0]:
-                    assert told["pairs"][4, row, 1] == legal
+                    assert found["pairs"][4, row, 1] == legal
         # Unseen cards by their heads.
         seen = {n for cards in view.rows for n in cards} | set(view.hand)
         seen |= {n for pile in view.oxx_piles for n in pile} | {n for _, n in view.revealed}
         seen |= {n for cards in (*view.returned, *view.known_hand) for n in cards}
         unseen = heads[[n - 1 for n in range(1, NUMBERS + 1) if n not in seen]]
-        assert told["unseen"][0] == pytest.approx(len(unseen) / NUMBERS)
-        np.testing.assert_allclose(told["unseen"][1:7], (unseen > 0).sum(0) / 40, atol=1e-6)
+        assert found["unseen"][0] == pytest.approx(len(unseen) / NUMBERS)
+        np.testing.assert_allclose(found["unseen"][1:7], (unseen > 0).sum(0) / 40, atol=1e-6)
         totals = np.minimum(unseen.sum(1), 4)
         by_heads = [(totals == n).sum() / 60 for n in (1, 2, 3, 4)]
-        np.testing.assert_allclose(told["unseen"][7:], by_heads, atol=1e-6)
+        np.testing.assert_allclose(found["unseen"][7:], by_heads, atol=1e-6)
         # Seats from the observer on.
         for offset in range(players):
             seat = (view.seat + offset) % players
-            entries = told["seats"][offset]
+            entries = found["seats"][offset]
             assert entries[0] == 1 and entries[1] == pytest.approx(view.scores[seat] / 30)
             assert entries[6] == pytest.approx(len(view.returned[seat]) / 8)
             held = len(view.known_hand[seat])
@@ -85,10 +85,10 @@ def test_the_pieces_say_what_the_view_says(players: int, rules: str) -> None:
                 assert entries[7] == pytest.approx(held / 4)
             waiting = seat in [owner for owner, _ in view.revealed]
             assert entries[8] == waiting
-        assert not told["seats"][players:].any()
+        assert not found["seats"][players:].any()
         # Revealed cards still to be placed, in order.
         for place, (seat, number) in enumerate(view.revealed):
-            entries = told["revealed"][place]
+            entries = found["revealed"][place]
             assert entries[0] == 1 and entries[1] == (seat == view.seat)
             np.testing.assert_allclose(entries[3:], show(number), atol=1e-6)
 
@@ -125,8 +125,8 @@ def test_many_heavy_cards_under_a_pile_stay_within_the_space() -> None:
     most = 0.0
     while not table.over:
         for seat in range(2):
-            told = observe.pieces(observe.observe(table.view(seat)))["returned"]
-            most = max(most, float(told.max()))
+            found = observe.pieces(observe.observe(table.view(seat)))["returned"]
+            most = max(most, float(found.max()))
         seat = table.deciders()[0]
         table.act(seat, table.legal(seat)[0])
     assert most == observe.HIGH

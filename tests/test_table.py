@@ -28,15 +28,15 @@ def test_a_view_keeps_its_history_whatever_comes_after(rules: str) -> None:
     table.deal(seed=1)
     play(table, 20)
     view = table.view(0)
-    told = view.to_dict()
-    assert told["history"]
+    data = view.to_dict()
+    assert data["history"]
     play(table, 10)
-    assert view.to_dict() == told
+    assert view.to_dict() == data
     play(table, 1000)  # the next game, the end
-    assert table.over and view.to_dict() == told
+    assert table.over and view.to_dict() == data
     table.deal(seed=2)
     play(table, 20)
-    assert view.to_dict() == told
+    assert view.to_dict() == data
 
 
 def test_each_game_of_a_match_can_be_set_by_hand() -> None:
@@ -51,9 +51,9 @@ def test_each_game_of_a_match_can_be_set_by_hand() -> None:
         seen.append(table.game["rows"][:, 0].tolist())
         assert table.game["seed"] == NO_SEED
         play(table, 1)
-    told = records_of(table)
-    assert [(r["draw_piles"], r["rows"]) for r in told] == [deal(1), deal(2), deal(3)]
-    assert all(r["seed"] is None and replay(r) for r in told)
+    data = records_of(table)
+    assert [(r["draw_piles"], r["rows"]) for r in data] == [deal(1), deal(2), deal(3)]
+    assert all(r["seed"] is None and replay(r) for r in data)
     assert all(deal(game)[1] in seen for game in (1, 2, 3))
     deals = [event for event in events_of(table) if event[0] == "deal"]
     assert deals == [("deal", game, deal(game)[1]) for game in (1, 2, 3)]

@@ -179,6 +179,11 @@ def letters(heads: Sequence[int]) -> str:
     return "".join(letter * count for letter, count in counts)
 
 
+def share_color(heads: Sequence[int], others: Sequence[int]) -> bool:
+    """Do two cards, heads [6] each, show a colour in common (R6)?"""
+    return any(one and other for one, other in zip(heads, others, strict=True))
+
+
 def card_text(number: int, heads: Sequence[int]) -> str:
     """A card as it is written everywhere: its number, a blank, and its heads as `letters`.
 

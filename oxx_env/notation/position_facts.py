@@ -264,7 +264,7 @@ class Facts:
         sums = [0] * len(COLORS)
         for index, number in enumerate(numbers):
             card, end = self.heads[number - 1], self.heads[numbers[index - 1] - 1]
-            if index and not any(a and b for a, b in zip(card, end, strict=True)):
+            if index and not cards.share_color(card, end):
                 one, two = cards.card_text(number, card), cards.card_text(numbers[index - 1], end)
                 problem = f"card {one} shares no color with {two} before it (R6)"
                 fail(f"{problem} in deck {self.deck!r}", "rows", row, index)

@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from oxx_env.bots import ADVISER, advice
-from oxx_env.game.cards import COLORS
+from oxx_env.game.cards import COLORS, share_color
 from oxx_env.game.rules import (
     counts_victory_points,
     deck_cards,
@@ -256,8 +256,7 @@ class Reasons:
         return _plural(sum(self._color_sums(self.view.rows[row])), "head")
 
     def _share_color(self, one: int, other: int) -> bool:
-        pairs = zip(self.deck[one - 1], self.deck[other - 1], strict=True)
-        return any(a and b for a, b in pairs)
+        return share_color(self.deck[one - 1], self.deck[other - 1])
 
 
 def _plural(count: int, noun: str) -> str:
