@@ -70,48 +70,44 @@ def test_the_name_changes_with_one_constant(package: Path) -> None:
     assert jit.source_hash(package) != before
 
 
-def test_kernels_of_another_package_follow_their_own_siblings_too(tmp_path: Path) -> None:
+def test_kernels_outside_the_package_count_their_whole_folder(tmp_path: Path) -> None:
     other = tmp_path / "other"
     other.mkdir()
-    for name, text in {
-        "kernels": "from oxx_env.lib.jit import kernel\nfrom other.numbers import (\n    ONE,\n)\n",
-        "numbers": "import other.deeper\nONE = 1\n",
-        "deeper": "TWO = 2\n",
-        "stranger": "THREE = 3\n",
-    }.items():
-        (other / f"{name}.py").write_text(text)
+    for name in ("kernels", "numbers"):
+        (other / f"{name}.py").write_text("ONE = 1\n")
     start = other / "kernels.py"
     found = {path.name for path in jit.compiled_sources(start=start)}
-    assert {"kernels.py", "numbers.py", "deeper.py", "jit.py"} <= found
-    assert "stranger.py" not in found
+    assert {"kernels.py", "numbers.py", "jit.py", "rules.py"} <= found
     before = jit.source_hash(start=start)
-    (other / "deeper.py").write_text("TWO = 3\n")
+    (other / "numbers.py").write_text("ONE = 2\n")
     assert jit.source_hash(start=start) != before
 
 
 @pytest.mark.parametrize(
-    "imports",
+    ("edited", "kept", "changed"),
     [
-        "from oxx_env.limits import LIMIT",
-        "from oxx_env.limits import (\n    LIMIT,\n    OTHER,\n)",
-        "from oxx_env import limits",
-        "from oxx_env import cards, limits",
-        "from oxx_env import (\n    cards,\n    limits,\n)",
-        "import oxx_env.limits",
-        "from oxx_env.between import LIMIT",  # which imports it in turn
-        "from oxx_env.lib.jit import kernel as _\nfrom oxx_env.limits import LIMIT",
+        ("lib/texts.py", [], ["game/rules.py", "policy/forward.py", "bots/simple.py"]),
+        ("game/views.py", ["lib/simd.py"], ["game/rules.py", "bots/search.py", "envs/kernels.py"]),
+        ("bots/simple.py", ["game/rules.py", "policy/forward.py"], ["bots/search.py"]),
+        ("envs/match.py", ["game/rules.py", "bots/simple.py", "envs/kernels.py"], []),
+        ("web/app.py", ["game/rules.py", "bots/simple.py", "envs/kernels.py"], []),
     ],
 )
-def test_the_name_changes_with_a_constant_of_an_imported_module(
-    imports: str, package: Path
+def test_an_edit_changes_the_names_of_its_own_layer_and_of_those_above(
+    package: Path, edited: str, kept: list[str], changed: list[str]
 ) -> None:
-    (package / "between.py").write_text("from oxx_env.limits import LIMIT, OTHER\n")
-    (package / "limits.py").write_text("LIMIT = 6\nOTHER = 1\n")
-    text = (package / RULES).read_text(encoding="utf-8")
-    (package / RULES).write_text(f"{imports}\n{text}", encoding="utf-8")
-    before = jit.source_hash(package)
-    (package / "limits.py").write_text("LIMIT = 7\nOTHER = 1\n")
-    assert jit.source_hash(package) != before
+    before = {name: jit.source_hash(package, package / name) for name in (*kept, *changed)}
+    with open(package / edited, "a", encoding="utf-8") as file:
+        file.write("\nSOMETHING = 1\n")
+    after = {name: jit.source_hash(package, package / name) for name in before}
+    assert [name for name in before if after[name] != before[name]] == changed
+
+
+def test_kernels_live_in_the_layers_that_are_hashed() -> None:
+    sources = set(jit.compiled_sources())
+    for path in jit.PACKAGE.rglob("*.py"):
+        if "\n@kernel" in path.read_text(encoding="utf-8"):
+            assert path in sources, path
 
 
 def test_the_name_changes_with_a_new_module_of_kernels_and_with_a_rename(package: Path) -> None:
@@ -139,13 +135,14 @@ def test_a_changed_constant_is_in_force_at_the_next_start(tmp_path: Path) -> Non
     for name in ("jit.py", "imports.py", "__init__.py"):
         shutil.copy(jit.PACKAGE / "lib" / name, package / "lib")
     (package / "__init__.py").touch()
-    (package / "kernels.py").write_text(
-        "from oxx_env.limits import LIMIT\nfrom oxx_env.lib.jit import kernel\n\n\n"
+    (package / "game").mkdir()
+    (package / "game" / "kernels.py").write_text(
+        "from oxx_env.game.limits import LIMIT\nfrom oxx_env.lib.jit import kernel\n\n\n"
         "@kernel\ndef limit():\n    return LIMIT\n"
     )
     for limit in ("6", "7"):
-        (package / "limits.py").write_text(f"LIMIT = {limit}\n")
-        program = "from oxx_env.kernels import limit; print(limit())"
+        (package / "game" / "limits.py").write_text(f"LIMIT = {limit}\n")
+        program = "from oxx_env.game.kernels import limit; print(limit())"
         assert run("-c", program, path=tmp_path) == limit
     folders = list((package / "__pycache__").glob("oxx_env-*"))
     assert len(folders) == 2

@@ -25,8 +25,10 @@ from collections.abc import Iterable, Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.game import scoring
 from oxx_env.lib.extras import needed_by
 
+places, win_shares = scoring.mean_places, scoring.win_shares
 Interval = tuple[float, float]  # low, high
 Floats = NDArray[np.float64]
 _NORMAL = 1.959963984540054  # the standard normal's 97.5 % point

@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game import engine
+from oxx_env.game import calls, engine
 from oxx_env.game.rules import (
     CARD_PHASE,
     CARDS_DEALT,
@@ -38,18 +38,10 @@ from oxx_env.game.rules import (
     ROWS,
     RULE_SETS,
     WAITING,
-    act,
     is_positive,
     is_seen,
-    legal_rows,
-    matching_rows,
-    shuffle,
-    someone_is_out,
-    start_round,
-    tick,
 )
 from oxx_env.game.views import View, clone
-from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import short
 
 Event = tuple[Any, ...]
@@ -57,41 +49,6 @@ Rounds = list[dict[str, Any]]  # as in a record
 Decisions = Sequence[tuple[int, int]]  # (seat, action) in order, forced plays left out
 
 ALL_SEATS = -1
-
-
-@kernel
-def _act(games, decks, seat, action):
-    act(games[0], decks[0], seat, action)
-
-
-@kernel
-def _tick(games, decks):
-    return tick(games[0], decks[0])
-
-
-@kernel
-def _shuffle(games):
-    shuffle(games[0])
-
-
-@kernel
-def _start_round(games):
-    start_round(games[0])
-
-
-@kernel
-def _someone_is_out(games):
-    return someone_is_out(games[0])
-
-
-@kernel
-def _legal_rows(games, decks, number):
-    return legal_rows(games[0], decks[0], number)
-
-
-@kernel
-def _matching_rows(games, decks, number):
-    return matching_rows(games[0], decks[0], number)
 
 
 @dataclass(frozen=True)
@@ -182,7 +139,7 @@ class Deal:
         """The deal that a seed gives (R2, R3)."""
         games = np.zeros(1, GAME)
         games["seed"], games["players"] = seed, players
-        _shuffle(games)
+        calls.shuffle(games)
         return cls.of(games[0])
 
     def lay_out(self, games: NDArray[np.void], decks: NDArray[np.void], rng: int = 0) -> None:
@@ -298,7 +255,7 @@ class Replay:
     @property
     def out(self) -> bool:
         """Has a seat neither hand nor draw pile left (R12, V2c)?"""
-        return bool(_someone_is_out(self.games))
+        return bool(calls.someone_is_out(self.games))
 
     @property
     def due(self) -> tuple[int, int] | None:
@@ -312,7 +269,7 @@ class Replay:
         """The rows that the card that is due may go to; none: it goes under its owner's pile."""
         due = self.due
         assert due is not None
-        rows = int(_legal_rows(self.games, self.decks, due[1]))
+        rows = int(calls.legal_rows(self.games, self.decks, due[1]))
         return [row for row in range(ROWS) if rows >> row & 1]
 
     @property
@@ -320,7 +277,7 @@ class Replay:
         """Does the card that is due share a colour with a row's end (R6)?"""
         due = self.due
         assert due is not None
-        return bool(_matching_rows(self.games, self.decks, due[1]))
+        return bool(calls.matching_rows(self.games, self.decks, due[1]))
 
     def hand(self, seat: int) -> list[int]:
         """The seat's hand, NO_CARD where a card is hidden."""
@@ -383,7 +340,7 @@ class Replay:
         """Carry out one decision, which must be legal, and nothing else."""
         self.decisions.append((seat, action))
         if self.game["phase"] == CARD_PHASE:
-            _act(self.games, self.decks, seat, action)
+            calls.act(self.games, self.decks, seat, action)
         else:
             self._place(seat, action)
 
@@ -397,7 +354,7 @@ class Replay:
             return WAITING if self._hidden else self._reveal()
         if game["phase"] == ROW_PHASE:
             return self._end_round() if self._all_placed else self._place()
-        what = WAITING if self._one_game else int(_tick(self.games, self.decks))
+        what = WAITING if self._one_game else int(calls.tick(self.games, self.decks))
         if what == DEALT:
             self._earlier = []
             deal = self._by_hand.get(int(game["match_game"]))
@@ -439,7 +396,7 @@ class Replay:
 
     def _reveal(self) -> int:
         picks = self.game["picks"][: self.players].tolist()
-        what = int(_tick(self.games, self.decks))
+        what = int(calls.tick(self.games, self.decks))
         if what == REVEALED:
             self.events.append(("reveal", int(self.game["round"]) + 1, picks))
         return what
@@ -451,9 +408,9 @@ class Replay:
         game, (owner, number) = self.game, due
         count = int(game["taken_count"])
         if action is None:
-            what = int(_tick(self.games, self.decks))
+            what = int(calls.tick(self.games, self.decks))
         else:
-            _act(self.games, self.decks, seat, action)
+            calls.act(self.games, self.decks, seat, action)
             what = PLACED
         if what != WAITING:
             row = None if action is None else action - FIRST_ROW
@@ -467,13 +424,13 @@ class Replay:
     def _end_round(self) -> int:
         """R11, R12, V2c, V2e, V2f: the game ends or goes on."""
         if not self._hidden:
-            _tick(self.games, self.decks)
+            calls.tick(self.games, self.decks)
         else:
             self.game["round"] += 1
             if self.out:
                 self.end()
             else:
-                _start_round(self.games)
+                calls.start_round(self.games)
         if self.over:
             ended_by = ("V2c" if self.out else "V2f") if self.positive else "R12"
             game = FinishedGame(

@@ -7,6 +7,7 @@ the decisions; a `Replay` goes through them when a history, events or records ar
 from __future__ import annotations
 
 import operator
+import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -14,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from oxx_env.game import cards, engine, scoring, validation
+from oxx_env.game import calls, cards, engine, scoring, validation
 from oxx_env.game.replay import ALL_SEATS, Deal, Replay, Rounds, Start
 from oxx_env.game.rules import (
     ACTIONS,
@@ -24,41 +25,16 @@ from oxx_env.game.rules import (
     OVER,
     PASS,
     RULE_SETS,
-    act,
-    advance,
     deck_record,
-    legal_actions,
-    match_over,
 )
 from oxx_env.game.validation import MAX_GAMES
 from oxx_env.game.views import View, clone, complete
-from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import short
 
 MAX_SEED = 2**64 - 2
 Deals = Callable[[int], tuple[list[list[int]], list[int]]]  # game from 1 -> draw piles, rows
 
 Mark = tuple[bytes, int]  # the record's bytes, how much was noted
-
-
-@kernel
-def _act(games, decks, seat, action):
-    act(games[0], decks[0], seat, action)
-
-
-@kernel
-def _advance(games, decks):
-    advance(games[0], decks[0])
-
-
-@kernel
-def _legal(games, decks, seat):
-    return legal_actions(games[0], decks[0], seat)
-
-
-@kernel
-def _match_over(games):
-    return match_over(games[0])
 
 
 class Table:
@@ -170,8 +146,8 @@ class Table:
         if game["phase"] != CARD_PHASE or not games["picks"][0, : self.players].all():
             validation.check_games(games, start.decks)  # it is for games in which somebody decides
         log = _Log(games, start.decks, start.deck, {}, start)
-        _advance(games, start.decks)
-        if _match_over(games):
+        calls.advance(games, start.decks)
+        if calls.match_over(games):
             raise ValueError("nobody decides anything any more before the match is over")
         self.games, self.decks, self.deck = games, start.decks, start.deck
         self._deals, self._log = None, log
@@ -219,16 +195,17 @@ class Table:
     @property
     def over(self) -> bool:
         """Is the match over?"""
-        return bool(_match_over(self.games))
+        return bool(calls.match_over(self.games))
 
     def deciders(self) -> list[int]:
         """The seats that decide now, in order; empty when the match is over."""
-        return [s for s in range(self.players) if not _legal(self.games, self.decks, s) >> PASS & 1]
+        legal = (calls.legal_actions(self.games, self.decks, s) for s in range(self.players))
+        return [seat for seat, actions in enumerate(legal) if not actions >> PASS & 1]
 
     def legal(self, seat: int) -> list[int]:
         """The seat's legal actions; `[PASS]` where it has nothing to decide. Raises ValueError for
         a seat that is not at the table."""
-        actions = int(_legal(self.games, self.decks, check_seat(seat, self.players)))
+        actions = int(calls.legal_actions(self.games, self.decks, check_seat(seat, self.players)))
         return [action for action in range(ACTIONS) if actions >> action & 1]
 
     def act(self, seat: int, action: int) -> None:
@@ -242,8 +219,8 @@ class Table:
             raise ValueError(f"action {action!r} of seat {seat} is not legal; legal: {legal}")
         mark = self.mark()
         try:
-            _act(self.games, self.decks, seat, int(action))
-            _advance(self.games, self.decks)
+            calls.act(self.games, self.decks, seat, int(action))
+            calls.advance(self.games, self.decks)
             number, by_hand = int(self.games[0]["match_game"]), self._log.by_hand
             if self._deals is not None and number not in by_hand:
                 by_hand[number] = Deal.checked(self.players, *self._deals(number))
@@ -282,6 +259,12 @@ class Table:
     def replay(self) -> Replay:
         """All that happened in the match so far; always the same object, brought up to date."""
         return self._log.replay()
+
+    def records(self, match_id: str | None = None) -> list[dict[str, Any]]:
+        """The finished games of the match as records (`oxx-game/1`): `records.records_of`."""
+        # Records lie above the game: the root of the package knows where.
+        found: list[dict[str, Any]] = sys.modules["oxx_env"].records.records_of(self, match_id)
+        return found
 
     def history(self, decisions: int | None = None) -> Rounds:
         """Rounds of the running game after the first `decisions`: finished ones, and in the row

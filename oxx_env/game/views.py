@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.game import calls
 from oxx_env.game.cards import NUMBERS
 from oxx_env.game.rules import (
     ACTIONS,
@@ -28,13 +29,11 @@ from oxx_env.game.rules import (
     ROWS,
     RULE_SETS,
     bits_of,
-    decides,
     deck_cards,
     draw,
     is_deadlocked,
     is_positive,
     is_seen,
-    legal_actions,
     pile_cell,
     popcount,
 )
@@ -217,18 +216,8 @@ def complete(
 
 
 @kernel
-def _legal(games, decks, seat):
-    return legal_actions(games[0], decks[0], seat)
-
-
-@kernel
 def _hide(games, seat):
     hide(games[0], seat)
-
-
-@kernel
-def _decides(games, seat):
-    return decides(games[0], seat)
 
 
 def _no_history() -> list[dict[str, Any]]:
@@ -331,7 +320,7 @@ class View:
     @property
     def legal(self) -> list[int]:
         """The seat's legal actions now; only pass (9) where it has nothing to decide."""
-        actions = int(_legal(self.games, self.decks, self.seat))
+        actions = int(calls.legal_actions(self.games, self.decks, self.seat))
         return [action for action in range(ACTIONS) if actions >> action & 1]
 
     @property
@@ -343,7 +332,7 @@ class View:
             return [
                 s for s, size in enumerate(sizes) if size >= 2 and not (s == self.seat and picked)
             ]
-        return [s for s in range(self.players) if _decides(self.games, s)]
+        return [s for s in range(self.players) if calls.decides(self.games, s)]
 
     @property
     def oxx_piles(self) -> list[list[int]]:

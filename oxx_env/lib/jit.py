@@ -3,8 +3,8 @@
 Numba's own cache only notices a change in the file that holds the compiled function. A constant or
 a kernel imported from *another* module is frozen into the machine code, so the cache would go on
 serving the old rules. Here the folder is named by a hash of every source that can end up in the
-compiled code: the module that defines the kernel and, transitively, the modules of this package
-(and of its own) that it imports.
+compiled code. Packages import downward only, so these are the packages with kernels at or below
+that of the module (`KERNEL_SOURCES`), and the module's own folder if it lies outside.
 """
 
 from __future__ import annotations
@@ -12,7 +12,6 @@ from __future__ import annotations
 import hashlib
 import multiprocessing
 import os
-import re
 import shutil
 import sys
 import tempfile
@@ -41,12 +40,8 @@ with without("coverage"):  # Numba loads it, 0.1 s; whoever measures coverage ha
 
 PACKAGE = Path(__file__).parents[1]
 UNUSED_SECONDS = 30 * 24 * 3600  # then a folder of compiled code is removed
-_IMPORT = re.compile(
-    r"^[ \t]*(?:from|import)[ \t]+([\w]+)\.?([\w.]*)"
-    r"(?:[ \t]+import[ \t]+(?:\(([^)]*)\)|([^\n]*)))?",
-    re.M,
-)
-_DEFINES_KERNEL = re.compile(r"^@kernel(_\w+)?\b", re.M)
+# What may end up in compiled code, from the lowest layer to the highest; kernels live only here.
+KERNEL_SOURCES = ("lib/*.py", "game/*.py", "policy/*.py", "bots/*.py", "envs/kernels.py")
 
 config: Any = _config  # a module whose names are set at run time
 F = TypeVar("F", bound=Callable[..., Any])
@@ -55,39 +50,16 @@ F = TypeVar("F", bound=Callable[..., Any])
 def compiled_sources(package: Path = PACKAGE, start: Path | None = None) -> list[Path]:
     """The files whose text decides what compiled code does, sorted by path.
 
-    start  the module that defines the kernels; None: all modules of the package that define some.
-           It may be one of another package, whose modules are followed as well
+    start  the module that defines the kernels; None: all modules of the package. It may lie in
+           another folder, all of whose modules then count as well
     """
-    packages = {"oxx_env": package}
-    if start is not None and not start.is_relative_to(package):
-        packages[start.parent.name] = start.parent
-    if start is None:
-        everything = (path for path in package.rglob("*.py"))
-        found = {p for p in everything if _DEFINES_KERNEL.search(p.read_text(encoding="utf-8"))}
-    else:
-        found = {start}
-    queue = list(found)
-    while queue:
-        named = _imported(queue.pop().read_text(encoding="utf-8"), tuple(packages.items()))
-        new = {path for path in named - found if path.is_file()}
-        found |= new
-        queue += new
-    return sorted(found)
-
-
-@cache
-def _imported(source: str, packages: tuple[tuple[str, Path], ...]) -> frozenset[Path]:
-    """Where the modules lie, if any, that a module's text imports from packages (name, folder)."""
-    folders = dict(packages)
-    found: set[Path] = set()
-    for package, module, several, on_the_line in _IMPORT.findall(source):
-        if package not in folders:
-            continue
-        names = re.findall(r"\w+", several or on_the_line)
-        base = folders[package].joinpath(*module.split(".")) if module else folders[package]
-        found |= {base.with_suffix(".py"), base / "__init__.py"}
-        found |= {base / f"{name}.py" for name in names}
-    return frozenset(found)
+    levels, own = len(KERNEL_SOURCES), []
+    if start is not None and start.is_relative_to(package):
+        fits = [start.relative_to(package).match(sources) for sources in KERNEL_SOURCES]
+        levels = fits.index(True) + 1
+    elif start is not None:
+        own = list(start.parent.glob("*.py"))
+    return sorted(own + [path for part in KERNEL_SOURCES[:levels] for path in package.glob(part)])
 
 
 def source_hash(package: Path = PACKAGE, start: Path | None = None) -> str:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from oxx_env.game import calls
 from oxx_env.game.cards import NUMBERS
 from oxx_env.game.replay import Deal, Replay
 from oxx_env.game.rules import (
@@ -17,14 +18,8 @@ from oxx_env.game.rules import (
     OVER,
     ROW_PHASE,
     ROWS,
-    Deck,
-    Game,
-    legal_rows,
-    put_on_row,
-    see,
 )
 from oxx_env.game.views import View
-from oxx_env.lib.jit import kernel
 from oxx_env.lib.texts import short
 from oxx_env.notation.position_facts import Facts, Path, fail
 from oxx_env.notation.records import Reader, RecordError, listed
@@ -33,21 +28,6 @@ _OF_HISTORY = (  # fields whose order of cards only the history knows
     "pile_starts", "piles", "taken", "taken_by", "taken_count", "placed", "revealed", "revealed_by",
     "round", "seen",
 )  # fmt: skip
-
-
-@kernel
-def _legal_rows(games: Game, decks: Deck, number: int) -> int:
-    return legal_rows(games[0], decks[0], number)
-
-
-@kernel
-def _see(games: Game, number: int) -> None:
-    see(games[0], number)
-
-
-@kernel
-def _put_on_row(games: Game, decks: Deck, row: int, number: int) -> None:
-    put_on_row(games[0], decks[0], row, number)
 
 
 def build(facts: Facts) -> NDArray[np.void]:
@@ -67,13 +47,13 @@ def build(facts: Facts) -> NDArray[np.void]:
     for row, numbers in enumerate(facts.rows):
         seen += numbers
         for number in numbers:
-            _put_on_row(games, facts.decks, row, number)
+            calls.put_on_row(games, facts.decks, row, number)
     for seat in range(players):
         hand = facts.hand if seat == facts.seat else facts.known[seat]
         game["hands"][seat, : len(hand)] = hand
         seen += [*facts.known[seat], *facts.taken[seat], *facts.returned[seat]]
     for number in seen:
-        _see(games, number)
+        calls.see(games, number)
     if facts.phase == CARD_PHASE and (facts.picked or len(facts.hand) == 1):
         # Which of several was picked is unknown, only that one was; a single card picks itself.
         game["picks"][facts.seat] = facts.hand[0]
@@ -111,7 +91,7 @@ def check_turn(facts: Facts, view: View) -> None:
     """Do `to_act` and `legal` agree with the rest?"""
     if facts.phase == ROW_PHASE:
         seat, number = facts.revealed[0]
-        legal = int(_legal_rows(view.games, view.decks, number))
+        legal = int(calls.legal_rows(view.games, view.decks, number))
         if legal & (legal - 1) == 0:
             goes = f"to row {legal.bit_length() - 1}" if legal else "under the draw pile"
             problem = f"card {number} of seat {seat} has no choice: it goes {goes}"
