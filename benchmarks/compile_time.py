@@ -1,10 +1,11 @@
 """What the first start costs: processor time and kernels compiled, with an empty cache each time.
 
-    python benchmarks/compile_time.py [--against CHECKOUT] [--rounds N]
+    python benchmarks/compile_time.py [--against CHECKOUT] [--rounds N] [--part WORD]
 
 Each part runs in a fresh process whose compiled code goes to an empty folder. With `--against` the
 same parts run from another checkout of the project, by turns, and the ratio is printed: machines
-that others use as well are not equally fast all the time.
+that others use as well are not equally fast all the time. The programs run in older checkouts, too:
+they go in where the package has always been entered, or try the new path and then the old one.
 """
 
 from __future__ import annotations
@@ -19,12 +20,16 @@ from statistics import median
 
 PARTS = {
     "oxx advise": (
-        "from oxx_env.commands._cli import main\n"
-        "main(['advise', '4p | rows 12 7 31 20 46 | hand 3 17 52 88', '--json'])"
+        "import runpy, sys\n"
+        "sys.argv[1:] = ['advise', '4p | rows 12 7 31 20 46 | hand 3 17 52 88', '--json']\n"
+        "runpy.run_module('oxx_env', run_name='__main__')"
     ),
     "make train, first decisions": (
         "import numpy as np\n"
-        "from oxx_env.policy.forward import weight_count\n"
+        "try:\n"
+        "    from oxx_env.policy.forward import weight_count\n"
+        "except ModuleNotFoundError:  # where it lay before\n"
+        "    from oxx_env.forward import weight_count\n"
         "from training.config import PRESETS\n"
         "from training.selfplay import Collector\n"
         "config = PRESETS['quick']\n"
@@ -67,11 +72,14 @@ def main() -> None:
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--against", type=Path, help="another checkout, to compare with")
     options.add_argument("--rounds", type=int, default=3)
+    options.add_argument("--part", default="", help="only parts with this word in their name")
     chosen = options.parse_args()
     checkouts = [Path(__file__).resolve().parents[1]]
     if chosen.against:
         checkouts.append(chosen.against.resolve())
     for part, program in PARTS.items():
+        if chosen.part not in part:
+            continue
         seconds: list[list[float]] = [[] for _ in checkouts]
         kernels = [0 for _ in checkouts]
         for _ in range(chosen.rounds):

@@ -34,8 +34,15 @@ with without("coverage"):  # Numba loads it, 0.1 s; whoever measures coverage ha
     from numba.core import sigutils, types
     from numba.core.caching import CompileResultCacheImpl, FunctionCache
     from numba.core.codegen import JITCodeLibrary
-    from numba.core.compiler import Flags, compile_extra, compile_result
+    from numba.core.compiler import (
+        CompilerBase,
+        DefaultPassBuilder,
+        Flags,
+        compile_extra,
+        compile_result,
+    )
     from numba.core.compiler_lock import global_compiler_lock
+    from numba.core.compiler_machinery import PassManager
     from numba.core.registry import CPUDispatcher
 
 PACKAGE = Path(__file__).parents[1]
@@ -152,6 +159,18 @@ class ReadyCache(FunctionCache):
 class PartLibrary(JITCodeLibrary):
     """The code of one kernel as it is linked into those that call it: neither optimised nor turned
     into the machine's. Both happen once, where all of it is together (`EntryLibrary`)."""
+
+    def _optimize_functions(self, ll_module: Any) -> None:
+        # Variables out of memory, so that there is less to link; Numba's own passes here do work
+        # that is done again where all is together.
+        ll_module.data_layout = self._codegen._data_layout
+        for function in ll_module.functions:
+            passes = llvm.create_new_function_pass_manager()
+            passes.add_sroa_pass()
+            passes.add_simplify_cfg_pass()
+            passes.add_new_gvn_pass()
+            passes.add_aggressive_dce_pass()
+            passes.run(function, self._codegen._pass_builder())
 
     def finalize(self) -> None:
         self._raise_if_finalized()
@@ -275,6 +294,62 @@ class Form(CPUDispatcher):
         raise NotImplementedError
 
 
+class PartCompiler(CompilerBase):
+    """Numba's passes over a kernel without those for what no kernel has: closures, `with`, array
+    expressions, functions to be inlined in Numba's own form."""
+
+    LEFT_OUT = frozenset(
+        {
+            "InlineClosureLikes",
+            "MakeFunctionToJitFunction",
+            "WithLifting",
+            "InlineInlinables",
+            "InlineOverloads",
+            "FindLiterallyCalls",
+            "LiteralUnroll",
+            "LiteralPropagationSubPipelinePass",
+            "NopythonRewrites",
+            "RewriteDynamicRaises",
+            "AnnotateTypes",
+            "DumpParforDiagnostics",
+        }
+    )
+
+    def define_pipelines(self) -> list[Any]:
+        whole = DefaultPassBuilder.define_nopython_pipeline(self.state)
+        kept = PassManager("kernel")
+        for each, text in whole.passes:
+            if each.__name__ not in self.LEFT_OUT:
+                kept.add_pass(each, text)
+        kept.finalize()
+        return [kept]
+
+
+_resolve = types.Function.get_call_type
+_resolved: dict[Any, Any] = {}  # (function of Numba's, types of arguments) -> signature
+
+
+def _resolve_once(function: Any, context: Any, args: Any, kws: Any) -> Any:
+    key = function, args, tuple(kws.items()) if kws else ()
+    if key not in _resolved:
+        _resolved[key] = _resolve(function, context, args, kws)
+    return _resolved[key]
+
+
+@contextmanager
+def _resolving_once() -> Iterator[None]:
+    """Numba asks for the signature of `int64 + int64` wherever one stands, and looks through dozens
+    of candidates each time: a tenth of the time to compile. Here each answer is kept. Held under
+    Numba's lock, so that nothing else is compiled meanwhile."""
+    Function: Any = types.Function
+    before = Function.get_call_type
+    Function.get_call_type = _resolve_once
+    try:
+        yield
+    finally:
+        Function.get_call_type = before
+
+
 class Part(Form):
     """The form of a kernel for other kernels: its code before the optimiser has seen it."""
 
@@ -288,9 +363,18 @@ class Part(Form):
         library = PartLibrary(self.targetctx.codegen(), self.py_func.__qualname__)
         library.enable_object_caching()
         notice.kernels += 1
-        return compile_extra(
-            self.typingctx, self.targetctx, self.py_func, args, None, flags, {}, library
-        )
+        with _resolving_once():
+            return compile_extra(
+                self.typingctx,
+                self.targetctx,
+                self.py_func,
+                args,
+                None,
+                flags,
+                {},
+                library,
+                PartCompiler,
+            )
 
     def _take(self, result: Any) -> None:
         result = result._replace(entry_point=object())  # by which calls are resolved
