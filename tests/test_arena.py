@@ -624,7 +624,7 @@ def test_a_missing_extra_is_named_before_anything_is_played(
     capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, module: str
 ) -> None:
     monkeypatch.setitem(sys.modules, module, None)
-    monkeypatch.setattr(blocks.Player, "match", None)  # playing would fail
+    monkeypatch.setattr(blocks.Player, "blocks", None)  # playing would fail
     code, _, err = oxx(capsys, "league", "greedy", "random", "--png", "league.png")
     assert code == 2
     assert "[train]" in err

@@ -1,4 +1,5 @@
-"""No file of a user runs code: nothing in the sources could, and planted payloads stay quiet."""
+"""No file runs code unless it is named by `py:` or `sb3:`: nothing else in the sources could, and
+planted payloads stay quiet."""
 
 from __future__ import annotations
 
@@ -25,6 +26,7 @@ from oxx_env.policy import checkpoint
 from tests.stress import fuzz
 
 ROOT = Path(__file__).parents[1]
+LOADER = ROOT / "oxx_env" / "bots" / "own.py"  # of a user's own models, the one that may
 # Modules whose files can hold code, and ways to run a text. `multiprocessing` (the arena's workers)
 # uses pickle between processes of its own, never for files.
 FORBIDDEN_MODULES = {
@@ -37,6 +39,7 @@ FORBIDDEN_CALLS = {"eval", "exec", "compile", "__import__", "execfile"}
 def sources() -> list[Path]:
     """What users run: the package and the training."""
     found = [*(ROOT / "oxx_env").rglob("*.py"), *(ROOT / "training").rglob("*.py")]
+    found.remove(LOADER)
     assert len(found) > 60
     return found
 
@@ -254,3 +257,51 @@ def test_importing_the_package_loads_nothing_that_unpickles() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.split()
     assert "torch" not in loaded and "joblib" not in loaded
+
+
+# ---- A user's own models
+
+
+def test_one_module_imports_by_name_and_unpickles() -> None:
+    assert list(dangers(LOADER.read_text(encoding="utf-8")))
+
+
+def test_it_is_allowed_only_where_a_bot_was_typed_or_a_program_says_so() -> None:
+    """`own_code=True` stands where the options of a command are read, and nowhere else."""
+    found = {
+        path.relative_to(ROOT).as_posix()
+        for path in sources()
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8")))
+        if isinstance(node, ast.Call)
+        and ast.unparse(node.func) != "Kind"
+        and any(word.arg == "own_code" and _is(word.value, True) for word in node.keywords)
+    }
+    commands = {"oxx_env/commands/_arena.py", "oxx_env/commands/_seats.py"}
+    assert found == {*commands, "training/evaluate.py", "training/regret.py"}
+
+
+@pytest.mark.parametrize("name", ["py:evil.py:Bot", "py:evil:Bot", "sb3:evil.zip"])
+def test_a_bot_named_in_a_file_is_not_run(
+    name: str, tmp_path: Path, mark: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """By a checkpoint, a log, a record, or where an environment is made."""
+    from oxx_env import bots
+    from oxx_env.arena import play
+    from oxx_env.arena.log import Log
+
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.syspath_prepend(str(tmp_path))
+    Path("evil.py").write_text(f"import os; os.mkdir({str(mark)!r})")
+    Path("evil.zip").write_bytes(planted(mark)["zip"])
+    setup = fuzz.arena_setup()
+    Path("log").write_text(json.dumps({**setup.header(), "specs": [name, name]}) + "\n")
+    with pytest.raises(ValueError, match="was begun with specs"), Log("log", setup):
+        pass
+    for call in (
+        lambda: bots.make(name),
+        lambda: bots.make(f"search:champion:4:player={name}"),
+        lambda: bots.make(f"policy:{name}"),
+        lambda: play([name, "greedy"], players=2, games=2, log="log"),
+    ):
+        with pytest.raises(ValueError):
+            call()

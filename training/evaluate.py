@@ -75,6 +75,7 @@ def evaluate(options: Options, progress: bool = False) -> list[dict[str, Any]]:
                 games=options.games,
                 seed=options.seed,
                 workers=options.workers,
+                own_code=True,  # the baselines were typed
                 progress=tick,
             )
             results.append(entry(result, baseline))

@@ -131,7 +131,7 @@ def measure(options: Options) -> tuple[Sample, Rows]:
     }
     kept = Rows(options.out, key, FIELDS)
     deep = PolicySearch(options.checkpoint, str(options.deals))
-    thinkers = {spec: bots.make(spec) for spec in options.agents}
+    thinkers = {spec: bots.make(spec, own_code=True) for spec in options.agents}  # typed
     weights = {spec: weights_checksum(thinker) for spec, thinker in thinkers.items()}
     starts = range(0, len(games), PART)
     for start in tqdm(starts, unit="part", disable=not sys.stderr.isatty()):

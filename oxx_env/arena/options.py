@@ -35,6 +35,8 @@ class Options(MatchOptions):
     """Processes; with more than one, a script needs `if __name__ == "__main__":`."""
     log: str | os.PathLike[str] | None = None
     """JSON-lines file to resume from: a header with the setup, then the finished blocks."""
+    own_code: bool = False
+    """May specifications run code of files that they name (`py:`, `sb3:`)?"""
     progress: Progress | None = None
     """Called as progress(games played, games to play or None) after each block."""
     until_width: Annotated[float | None, Range(above=0, most=1)] = None
@@ -48,7 +50,7 @@ class Options(MatchOptions):
     def setup(self, mode: str, specs: Sequence[Spec]) -> Setup:
         """What is played; raises ValueError for a table that there is not."""
         table = self.players, self.rules, self.deck
-        return Setup(mode, tuple(specs), *table, int(self.seed), self.match)
+        return Setup(mode, tuple(specs), *table, int(self.seed), self.match, self.own_code)
 
     def blocks(self, setup: Setup) -> int | None:
         """`games` as whole blocks; None: no limit."""

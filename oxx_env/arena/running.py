@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import partial
+from itertools import chain
 
 from oxx_env.arena.blocks import Block, Lineups, Player, Setup
 from oxx_env.arena.log import Log
@@ -42,11 +43,12 @@ def play_blocks(setup: Setup, options: Options, lineups: Lineups, intervals: Int
     ValueError for a log of another setup, OSError for one that cannot be used or a worker that
     died, KeyboardInterrupt where no block was finished.
     """
-    start = time.perf_counter()
+    started = time.perf_counter()
     limit, width, cut = options.blocks(setup), options.until_width, False
     each = setup.block_games * len(lineups(0))
     total = None if limit is None or width is not None else limit * each
     jobs = Jobs(partial(Player, setup), int(options.workers))
+    together = jobs.worker.together(len(lineups(0)))
     with ExitStack() as stack:
         log = None if options.log is None else stack.enter_context(Log(options.log, setup))
         done = log.blocks if log else []
@@ -58,13 +60,19 @@ def play_blocks(setup: Setup, options: Options, lineups: Lineups, intervals: Int
         try:
             with jobs:
                 for goal in goals(limit, width is not None):
-                    wanted = ((number, lineups(number)) for number in range(len(done), goal))
-                    for block in jobs.run(wanted):
+                    first = len(done) // together * together
+                    wanted = (
+                        [(number, lineups(number)) for number in range(start, start + together)]
+                        for start in range(first, goal, together)
+                    )
+                    for block in chain.from_iterable(jobs.run(wanted)):
+                        if block.number < len(done):  # kept in the log of a group that was cut
+                            continue
                         done.append(block)
                         if log:
                             log.append(block)
                         if options.progress:
-                            options.progress(len(done) * each, total)
+                            options.progress(min(len(done), limit or len(done)) * each, total)
                     if width and max(map(half, intervals(done[:goal]))) <= width:
                         limit = goal
                         break
@@ -72,7 +80,7 @@ def play_blocks(setup: Setup, options: Options, lineups: Lineups, intervals: Int
             if not done:
                 raise
             cut = True
-    seconds = time.perf_counter() - start
+    seconds = time.perf_counter() - started
     return Played(setup, done[:limit], jobs.worker.cheats, cut, seconds)
 
 

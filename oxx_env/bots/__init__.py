@@ -1,8 +1,9 @@
 """Bots by specification: `make("greedy")`, `make("mc:200:horizon=4")`, `make("policy:champion")`.
 
 A specification is a name, then its arguments in order, then options `key=value`, all separated by
-colons. `BOTS` lists the names. A bot sees only a view (`views.View`); one that needs the hidden
-cards says so (`needs_state`) and is served by the arena alone.
+colons. `BOTS` lists the names. Those that run a user's own code (`own`) need `own_code=True`. A bot
+sees only a view (`views.View`); one that needs the hidden cards says so (`needs_state`) and is
+served by the arena alone.
 
 >>> import numpy as np
 >>> from oxx_env.game.table import Table
@@ -73,6 +74,8 @@ class Kind:
     options    name -> what it means
     number     of a bot that compiled code can play, wherever arrays of players hold numbers
                (`compiled_number`); networks that learn hold the others
+    flags      options without a value: name -> what it means
+    own_code   does it run code of a file that it names?
     """
 
     summary: str
@@ -81,10 +84,13 @@ class Kind:
     arguments: tuple[str, ...] = ()
     options: Mapping[str, str] = field(default_factory=dict)
     number: int | None = None
+    flags: Mapping[str, str] = field(default_factory=dict)
+    own_code: bool = False
 
     def usage(self, name: str) -> str:
         """How to write it, e.g. `mc:BUDGET[:horizon=…]`."""
         options = "".join(f"[:{option}=…]" for option in self.options)
+        options += "".join(f"[:{flag}]" for flag in self.flags)
         return ":".join([name, *(argument.upper() for argument in self.arguments)]) + options
 
 
@@ -132,6 +138,21 @@ BOTS: dict[str, Kind] = {
             "prior": "how many deals the policy's opinion counts for",
         },
     ),
+    "py": Kind(
+        "your own bot: FILE is a file (bot.py) or a module, NAME a class in it; runs its code",
+        "oxx_env.bots.own",
+        "make_py",
+        ("file", "name"),
+        own_code=True,
+    ),
+    "sb3": Kind(
+        "a model that stable-baselines3 saved (FILE.zip); runs the code in it",
+        "oxx_env.bots.own",
+        "make_sb3",
+        ("file",),
+        flags={"sample": "draws from its distribution instead of taking the best action"},
+        own_code=True,
+    ),
 }
 
 
@@ -142,6 +163,8 @@ def describe() -> str:
         usages[kind.usage(name)] = kind.summary
         for option, meaning in kind.options.items():
             usages[f"  {option}=…"] = meaning
+        for flag, meaning in kind.flags.items():
+            usages[f"  {flag}"] = meaning
     width = max(map(len, usages))
     return "\n".join(f"{usage:{width}}  {summary}" for usage, summary in usages.items())
 
@@ -154,8 +177,12 @@ def compiled_number(name: str) -> int:
     return number
 
 
-def make(spec: str) -> Bot:
-    """The bot of a specification. Raises BotSpecError for one that is not right."""
+def make(spec: str, own_code: bool = False) -> Bot:
+    """The bot of a specification. Raises BotSpecError for one that is not right.
+
+    own_code  may it run code of a file that it names (`py:`, `sb3:`)? Only for specifications
+              that a person typed or a program holds, never for those out of a file
+    """
     if not isinstance(spec, str) or not spec:
         raise BotSpecError(f"a bot is named by a text such as 'greedy' or 'mc:200', not {spec!r}")
     name, *parts = spec.split(":")
@@ -165,6 +192,11 @@ def make(spec: str) -> Bot:
         known = ", ".join(BOTS)
         raise BotSpecError(f"unknown bot {name!r} in {spec!r}: {hint}choose one of {known}")
     kind = BOTS[name]
+    if kind.own_code and not own_code:
+        raise BotSpecError(
+            f"{spec!r} runs code of a file: it can be typed as an option of a command, or made by "
+            "bots.make(spec, own_code=True)"
+        )
     wanted = len(kind.arguments)
     arguments, rest = parts[:wanted], parts[wanted:]
     if len(arguments) < wanted or not all(arguments):
@@ -218,8 +250,9 @@ def _options(spec: str, name: str, kind: Kind, parts: Sequence[str]) -> dict[str
     options: dict[str, str] = {}
     for part in parts:
         key, equals, value = part.partition("=")
-        if key not in kind.options or not equals or not value:
-            known = ", ".join(f"{option}=…" for option in kind.options) or "none"
+        possible = kind.flags if not equals else kind.options if value else ()
+        if key not in possible:
+            known = ", ".join([*(f"{option}=…" for option in kind.options), *kind.flags]) or "none"
             raise BotSpecError(f"{spec!r}: {name} has no option {part!r}; its options: {known}")
         if key in options:
             raise BotSpecError(f"{spec!r} gives {key} twice")

@@ -146,7 +146,7 @@ class Advice(Sequence[Option]):
             )
 
 
-def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
+def advise(view: View, bot: str | bots.Bot, rng: np.random.Generator) -> Advice:
     """Every legal action with what is expected of it, and the choice.
 
     A bot that plays out (Monte Carlo, search) is asked for all actions on the same deals. The
@@ -159,22 +159,22 @@ def advise(view: View, spec: str, rng: np.random.Generator) -> Advice:
     Raises ValueError where the seat has nothing to decide, or for a bot that needs to see hidden
     cards.
     """
-    bot: Any = bots.make(spec)
-    if getattr(bot, "needs_state", False):
-        raise ValueError(f"{spec!r} needs to see hidden cards and cannot give advice")
+    asked = _asked(bot)
+    if getattr(asked, "needs_state", False):
+        raise ValueError(f"{asked.spec!r} needs to see hidden cards and cannot give advice")
     legal = view.legal
     if legal == [PASS]:
         what = "the game is over" if view.phase == "over" else f"seat {view.seat} is not asked"
         raise ValueError(f"nothing to decide here: {what}")
-    own = hasattr(bot, "outcomes")
-    evaluator: Any = bot if own else bots.make(EVALUATOR)
+    own = hasattr(asked, "outcomes")
+    evaluator: Any = asked if own else bots.make(EVALUATOR)
     found: Outcomes
     for found in evaluator.outcomes(view, rng):
         best = _best(found)
         if all(_beyond(found, best, other, SURE) for other in legal if other != best):
             break
     if not own:
-        best = int(bot.act(view, rng))
+        best = int(asked.act(view, rng))
     options = tuple(_option(view, found, action, best) for action in legal)
     return Advice(options, evaluator.by_wins, found.deals)
 
@@ -208,13 +208,19 @@ def _option(view: View, found: Outcomes, action: int, choice: int) -> Option:
     )
 
 
-def basis(spec: str) -> str:
+def _asked(bot: str | bots.Bot) -> Any:
+    return bots.make(bot) if isinstance(bot, str) else bot
+
+
+def basis(bot: str | bots.Bot) -> str:
     """Sentences on what the choice and its differences rest on."""
-    bot: Any = bots.make(spec)
-    own = hasattr(bot, "outcomes")
-    evaluator: Any = bot if own else bots.make(EVALUATOR)
+    asked = _asked(bot)
+    own = hasattr(asked, "outcomes")
+    evaluator: Any = asked if own else bots.make(EVALUATOR)
     quantity = "share of the victory" if evaluator.by_wins else "points against the others' mean"
-    source = "" if own else f"The choice is that of {spec}; the figures are from {EVALUATOR}. "
+    source = (
+        "" if own else f"The choice is that of {asked.spec}; the figures are from {EVALUATOR}. "
+    )
     return (
         f"{source}Difference: {quantity} {evaluator.outlook}, compared with the choice on the same "
         "deals; higher is better, and ± is twice the standard error. Points and wins are those "
@@ -229,9 +235,9 @@ def _card(view: View, action: int) -> int:
     return view.card
 
 
-def lines(advice: Advice, spec: str) -> list[str]:
+def lines(advice: Advice, bot: str | bots.Bot) -> list[str]:
     """Sentences below the table: how sure the choice is, then what the figures rest on."""
-    return [*advice.notes(), basis(spec)]
+    return [*advice.notes(), basis(bot)]
 
 
 def _capital(text: str) -> str:

@@ -33,7 +33,7 @@ class ArenaReport(MatchOptions, Report):
     def play(self, play: Callable[..., R], *arguments: Any, **more: Any) -> tuple[R, int]:
         """The result of a function of the arena, after Ctrl-C of what was finished; the exit code.
 
-        arguments, more  of the function, beside the options
+        arguments, more  of the function, beside the options; bots in them were typed
         """
         from oxx_env import arena
 
@@ -41,7 +41,7 @@ class ArenaReport(MatchOptions, Report):
         names = (field.name for field in fields(arena.Options))
         options = {name: getattr(self, name) for name in names if hasattr(self, name)}
         try:
-            return play(*arguments, **more, **options, progress=bar), OK
+            return play(*arguments, **more, **options, own_code=True, progress=bar), OK
         except arena.Interrupted as stop:
             result: R = stop.result
         finally:

@@ -20,9 +20,9 @@ def at_seats(text: str, seats: int) -> list[bots.Bot]:
 
 
 def fair(option: str, spec: str) -> bots.Bot:
-    """A bot that plays with people and advises them. Raises UserError for one that sees hidden
-    cards."""
-    bot = bots.make(spec)
+    """The bot of an option, to play with people and advise them. Raises UserError for one that
+    sees hidden cards."""
+    bot = bots.make(spec, own_code=True)  # it was typed
     if bot.needs_state:
         raise UserError(f"{option}: sees hidden cards, and plays in the arena only")
     return bot

@@ -54,23 +54,23 @@ class Run(Report):
     def run(self) -> int:
         import numpy as np
 
-        from oxx_env import bots
         from oxx_env.bots import advice
+        from oxx_env.commands._seats import fair
         from oxx_env.game.scoring import direction
         from oxx_env.lib import texts
         from oxx_env.notation import position
         from oxx_env.show import render
 
-        bots.make(self.bot)
+        bot = fair(f"--bot {self.bot}", self.bot)
         view = position.read_position(self._read(), self.deck or None)
-        found = advice.advise(view, self.bot, np.random.default_rng(self.seed))
+        found = advice.advise(view, bot, np.random.default_rng(self.seed))
         color = sys.stdout.isatty() and not os.environ.get("NO_COLOR")
         columns = texts.terminal_columns()
         header, rows = advice.table(found)
         lines = [render.text(view, color=color, columns=columns), ""]
         lines += texts.aligned([header, *rows])
         lines.append(f"({self.bot}; {direction(view.rules)})")
-        lines += advice.lines(found, self.bot)
+        lines += advice.lines(found, bot)
         self.report(self._data(view, found), texts.fold("\n".join(lines), columns))
         return OK
 

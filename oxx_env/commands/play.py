@@ -63,7 +63,7 @@ class Run(MatchOptions, Command):
         if not 0 <= self.seat < self.players:
             raise UserError(f"--seat {self.seat}: seats are 0 to {self.players - 1}")
         opponents = at_seats(self.bots, self.players - 1)
-        fair(f"--hint {self.hint}", self.hint)
+        hint = fair(f"--hint {self.hint}", self.hint)
         if self.save:
             with open(self.save, "a", encoding="utf-8"):  # an unwritable file: say so now
                 pass
@@ -71,10 +71,12 @@ class Run(MatchOptions, Command):
         others = [seat for seat in range(self.players) if seat != self.seat]
         seats = dict(zip(others, opponents, strict=True))
         names = [f"{seats[s].spec} {s}" if s in seats else "you" for s in range(self.players)]
-        game = Game(table, seats, names, self.seat, self.seed, self.hint, Terminal(self.plain))
-        game.play()
-        if self.save:
-            self._save(game)
+        game = Game(table, seats, names, self.seat, self.seed, hint, Terminal(self.plain))
+        try:
+            game.play()
+        finally:  # also where a person's own bot failed
+            if self.save:
+                self._save(game)
         return OK
 
     def _save(self, game: Game) -> None:
@@ -103,7 +105,7 @@ class Game:
         names: list[str],
         seat: int,
         seed: int,
-        hint: str,
+        hint: Bot,
         terminal: Terminal,
     ) -> None:
         from oxx_env.game.rules import deck_cards

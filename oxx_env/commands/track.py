@@ -12,6 +12,7 @@ from oxx_env.commands import OK, Report, UserError
 from oxx_env.game.options import TableOptions
 
 if TYPE_CHECKING:
+    from oxx_env.bots import Bot
     from oxx_env.bots.advice import Advice
     from oxx_env.notation.tracker import Tracker
     from oxx_env.show.terminal import Terminal
@@ -58,7 +59,7 @@ class Run(TableOptions, Report):
         from oxx_env.notation.tracker import Tracker
         from oxx_env.show.terminal import Terminal
 
-        fair(f"--bot {self.bot}", self.bot)
+        bot = fair(f"--bot {self.bot}", self.bot)
         resumed = Path(self.file).exists()
         if resumed:
             tracker = Tracker.load(self.file)
@@ -66,7 +67,7 @@ class Run(TableOptions, Report):
             tracker = Tracker(self.players, self.rules, self.deck, self.seat)
         if self.record and counts_victory_points(tracker.rules):
             raise UserError("--record: in positive, cards stay hidden to the end")
-        companion = Companion(tracker, self.file, self.bot, self.seed, Terminal(self.plain))
+        companion = Companion(tracker, self.file, bot, self.seed, Terminal(self.plain))
         if self.json:
             self.report(companion.data(), "")
             return OK
@@ -97,7 +98,7 @@ class Companion:
     """Asks for what happened at the table and gives advice."""
 
     def __init__(
-        self, tracker: Tracker, file: str, bot: str, seed: int, terminal: Terminal
+        self, tracker: Tracker, file: str, bot: Bot, seed: int, terminal: Terminal
     ) -> None:
         from oxx_env.game.rules import deck_cards
 
@@ -117,7 +118,7 @@ class Companion:
             "file": self.file,
             "expects": tracker.expects,
             "view": tracker.view().to_dict() if known else None,
-            "bot": self.bot,
+            "bot": self.bot.spec,
             "advice": [option.to_dict() for option in found or ()],
             "clear": found.clear if found else None,
         }

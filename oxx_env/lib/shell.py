@@ -90,7 +90,8 @@ def program(name: str, stopped: str = "") -> Callable[[Main], Main]:
 
     A mistake (ValueError, OSError, a missing or untried package) is one message and 2, Ctrl-C
     `stopped` and 130, a closed pipe 141 without a word. Other errors are raised, and with
-    OXX_TRACEBACK=1 in the environment all of them.
+    OXX_TRACEBACK=1 in the environment all of them. Before the message of a mistake in a user's own
+    code stands its `user_traceback`.
     """
 
     def decorate(main: Main) -> Main:
@@ -112,6 +113,8 @@ def program(name: str, stopped: str = "") -> Callable[[Main], Main]:
                 text = explain(error)
                 if text is None or os.environ.get("OXX_TRACEBACK"):
                     raise
+                if trace := getattr(error, "user_traceback", ""):
+                    print(trace, file=sys.stderr)
                 print(f"{name}: {message(text)}", file=sys.stderr)
                 return UNUSABLE
 
