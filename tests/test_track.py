@@ -219,7 +219,7 @@ def test_a_row_that_the_rules_do_not_allow_is_refused():
         ({"format": "oxx-game/1"}, "no tracked game"),
         ({"format": "oxx-track/1"}, "'deck' is missing"),
         ({**begun().to_dict(), "players": 1}, "1 players"),
-        ({**begun().to_dict(), "players": None}, "None"),
+        ({**begun().to_dict(), "players": None}, "not null"),
         ({**begun().to_dict(), "seat": 3}, "seats are 0 to 2"),
         ({**begun().to_dict(), "rules": []}, "unknown rule set"),
         (

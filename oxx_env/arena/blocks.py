@@ -317,21 +317,27 @@ class Player:
         at = [lineup[(seat - rotation) % players] for seat in range(players)]
         rngs = [bot_rng(setup.seed, block, rotation, seat) for seat in range(players)]
         table.deal(seed=game_seed(setup.seed, block))
-        games, decks = table.games, table.decks
+        games, decks, batched = table.games, table.decks, self._batched
         while n := pending(games, who):
             masks(games, decks, who, n, mask)
             seats = who["seat"][:n].tolist()
-            asked = [i for i, seat in enumerate(seats) if at[seat] in self._batched]
+            asked = []
             for i, seat in enumerate(seats):
-                if i not in asked:
-                    actions[i] = self._ask(block, table, at[seat], seat, rngs[seat], mask[i])
+                if at[seat] in batched:
+                    asked.append(i)
+                    continue
+                action = self._ask(block, table, at[seat], seat, rngs[seat], mask[i])
+                actions[i] = action
+                if not batched:
+                    table.note(seat, bytes((action,)))
             if asked:
                 questions = [
                     _Question(at[seats[i]], table, seats[i], rngs[seats[i]], mask[i]) for i in asked
                 ]
                 actions[asked] = yield questions
-            for i, seat in enumerate(seats):
-                table.note(seat, bytes((int(actions[i]),)))
+            if batched:
+                for seat, action in zip(seats, actions[:n].tolist(), strict=True):
+                    table.note(seat, bytes((action,)))
             step(games, decks, who, n, actions, False)
         scores = table.scores()
         self._tables.append(table)
