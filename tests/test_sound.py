@@ -122,7 +122,7 @@ def test_uncompiled_play_of_what_passed_reads_no_wrong_index():
         "import numpy as np, test_sound as t\n"
         "games, rng = t.reachable(40, 77)\n"
         "games = t.altered(t.np.repeat(games, 20), rng)\n"
-        "good = games[t.sound.faults_of(games, t.DECKS) == 0]\n"
+        "good = games[t.validation.faults_of(games, t.DECKS) == 0]\n"
         "t.play_between_canaries(good[:30], rng)\n"
         "print(len(good))\n"
     )
