@@ -21,7 +21,7 @@ def with_barons(heads: NDArray[np.integer]) -> Deck:
 
 
 def mono(rng: np.random.Generator, most: int = 3) -> Deck:
-    """Every ordinary card shows a single colour, one to `most` heads of it."""
+    """Every ordinary card shows a single color, one to `most` heads of it."""
     heads = np.zeros((cards.NUMBERS, COLORS), int)
     heads[np.arange(cards.NUMBERS), rng.integers(COLORS, size=cards.NUMBERS)] = rng.integers(
         1, most + 1, size=cards.NUMBERS
@@ -30,19 +30,19 @@ def mono(rng: np.random.Generator, most: int = 3) -> Deck:
 
 
 def all_barons(rng: np.random.Generator) -> Deck:
-    """Every card shows one head of each colour."""
+    """Every card shows one head of each color."""
     return with_barons(np.ones((cards.NUMBERS, COLORS), int))
 
 
 def one_color(rng: np.random.Generator) -> Deck:
-    """Only one colour in the game, one to three heads on a card."""
+    """Only one color in the game, one to three heads on a card."""
     heads = np.zeros((cards.NUMBERS, COLORS), int)
     heads[:, rng.integers(COLORS)] = rng.integers(1, 4, size=cards.NUMBERS)
     return with_barons(heads)
 
 
 def heavy(rng: np.random.Generator) -> Deck:
-    """Up to seven heads of a colour, up to all six colours on a card."""
+    """Up to seven heads of a color, up to all six colors on a card."""
     shown = rng.random((cards.NUMBERS, COLORS)) < rng.uniform(0.1, 0.9)
     heads = shown * rng.integers(1, cards.MAX_HEADS + 1, size=shown.shape)
     empty = heads.sum(axis=1) == 0
@@ -51,7 +51,7 @@ def heavy(rng: np.random.Generator) -> Deck:
 
 
 def fullest(rng: np.random.Generator) -> Deck:
-    """Seven heads of every colour on every ordinary card: 42 points each."""
+    """Seven heads of every color on every ordinary card: 42 points each."""
     return with_barons(np.full((cards.NUMBERS, COLORS), cards.MAX_HEADS))
 
 

@@ -21,7 +21,7 @@ RULES = ("base", "color", "positive", "color+positive")
 
 SIXTH_CARD = 6  # R7
 SIX_HEADS = 6  # R8
-MOST_HEADS = 7  # of one colour on one card
+MOST_HEADS = 7  # of one color on one card
 
 FIRST_ROW_ACTION = 4
 PASS = 9
@@ -77,7 +77,7 @@ class Game:
             if min(card) < 0 or max(card) > MOST_HEADS or sum(card) == 0:
                 raise ValueError(f"R1: card {number} cannot show the heads {card}")
             if number in BARONS and card != [1] * len(COLORS):
-                raise ValueError(f"R1: card {number} is a Baron, one head of each colour")
+                raise ValueError(f"R1: card {number} is a Baron, one head of each color")
 
     def _check_deal(self) -> None:
         """R1, R2, R3: who plays with which cards."""
@@ -98,12 +98,12 @@ class Game:
         return sum(self.deck[number - 1])
 
     def shares_color(self, number: int, other: int) -> bool:
-        """R6; a Baron shows all six colours and so shares one with every card."""
+        """R6; a Baron shows all six colors and so shares one with every card."""
         one, two = self.deck[number - 1], self.deck[other - 1]
         return any(one[color] and two[color] for color in range(len(COLORS)))
 
     def matching_rows(self, number: int) -> list[int]:
-        """R6: the rows whose end shares a colour with the card."""
+        """R6: the rows whose end shares a color with the card."""
         return [r for r in range(ROWS) if self.shares_color(number, self.rows[r][-1])]
 
     def legal_rows(self, number: int) -> list[int]:

@@ -260,7 +260,7 @@ def test_careful_weighs_unseen_lower_cards_that_fill_its_row() -> None:
     assert choices(make("greedy"), table, 0) == {0, 1, 2, 3}
 
 
-def test_careful_keeps_cards_of_many_colours() -> None:
+def test_careful_keeps_cards_of_many_colors() -> None:
     """
     rows   all white; unseen all black: nothing threatens
     hand   1 white | 2 blue-white | 3 blue-yellow-white | 4 all but black

@@ -52,7 +52,7 @@ def test_the_pieces_say_what_the_view_says(players: int, rules: str) -> None:
             if number:
                 entries = found["cards"][card, [1, 3, 4, 5, 6, 7, 8]]
                 np.testing.assert_allclose(entries, show(number), atol=1e-6)
-        # Rows: tail, length, colour counts.
+        # Rows: tail, length, color counts.
         for row, cards in enumerate(view.rows):
             entries = found["rows"][row, [0, 2, 3, 4, 5, 6, 7]]
             np.testing.assert_allclose(entries, show(cards[-1]), atol=1e-6)

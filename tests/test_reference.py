@@ -36,7 +36,7 @@ def plain_deck() -> list[list[int]]:
 
 
 def mixed_deck(rng: random.Random, most: int = 3) -> list[list[int]]:
-    """One to `most` heads of random colours on every card but the Barons."""
+    """One to `most` heads of random colors on every card but the Barons."""
     deck = plain_deck()
     for number in range(1, NUMBERS + 1):
         if number not in BARONS:
@@ -253,7 +253,7 @@ def test_r8_six_heads_of_one_color_with_the_card_take_all_before_it() -> None:
     assert game.would_take(61, 1) == [20, 52]  # 3 + 1 (Baron) + 2 yellow
     assert game.would_take(62, 2) == [30, 31, 32]  # 6 green, matched by red
     assert game.would_take(63, 2) == []  # 5 green
-    assert game.would_take(104, 0) == [10, 11]  # a Baron adds one to every colour
+    assert game.would_take(104, 0) == [10, 11]  # a Baron adds one to every color
 
 
 def test_r7_and_r8_together_take_once() -> None:

@@ -340,7 +340,7 @@ def test_r8_the_placed_card_counts_and_so_does_a_baron() -> None:
     assert table.overflows(60, 0)  # 3 + 2 and 1 blue
     assert table.overflows(61, 1)  # 3 yellow, the Baron's, and 2
     assert table.overflows(62, 2)  # 3 + 1 and 2 green, though red is what matches
-    assert table.overflows(104, 0)  # a Baron adds one to every colour
+    assert table.overflows(104, 0)  # a Baron adds one to every color
     assert table.overflows(104, 4)
     assert table.overflows(72, 1)  # seven heads on one card
 
@@ -673,7 +673,7 @@ def test_v1_a_row_holds_at_most_25_cards() -> None:
         """,  # noqa: E501
     )
     assert len(table.rows[0]) == 24
-    assert not table.overflows(25, 0)  # the 25th: five heads of every colour
+    assert not table.overflows(25, 0)  # the 25th: five heads of every color
     assert table.heads_taken(25, 0) == 0
     table.show(25, 26)
     assert table.oxx_piles == [[], [*range(1, 26)]]  # the 26th takes all

@@ -46,7 +46,7 @@ def test_a_message_is_a_page_at_most_and_a_value_a_few_letters() -> None:
     assert texts.short(10**50) == "a huge number"
 
 
-def test_only_our_own_colours_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_only_our_own_colors_reach_a_terminal(monkeypatch: pytest.MonkeyPatch) -> None:
     class Terminal(StringIO):
         def isatty(self) -> bool:
             return True

@@ -511,7 +511,7 @@ def test_without_features_a_network_sees_the_observation_alone() -> None:
         np.testing.assert_allclose(compiled[mask], scores(net, obs)[0][mask], atol=1e-5)
 
 
-def test_permuting_colours_changes_nothing() -> None:
+def test_permuting_colors_changes_nothing() -> None:
     net, obs = network(), positions()
     order = [3, 0, 5, 1, 2, 4]
     changed = obs.copy()

@@ -120,7 +120,7 @@ def draw(browser: Any, url: str) -> None:
 
 
 def shrink(path: Path) -> None:
-    """Fewer colours: a third of the size, and nothing to see of it."""
+    """Fewer colors: a third of the size, and nothing to see of it."""
     from PIL import Image
 
     with Image.open(path) as image:

@@ -81,7 +81,7 @@ def highest_actions(games, decks, who, n, actions):
 
 # `careful`: weights measured in all rule sets, see docs/experiments.md.
 BEFORE_AND_AFTER = 0.5  # of the expected change by unseen cards that come before, or later
-FLEXIBLE = 0.5  # points that keeping one more colour in the hand is worth
+FLEXIBLE = 0.5  # points that keeping one more color in the hand is worth
 HAND = 0.1  # weight of what the cards still in hand would make after a row choice
 
 
@@ -223,9 +223,9 @@ class Careful(_Compiled):
     """Thinks of the unseen cards: what may come before one's turn, and what does not keep.
 
     A card is worth the points it makes now, plus the expected change by unseen lower cards (they
-    are placed first: they fill or colour the row), minus the expected change by higher ones (a card
-    that will only get worse is played now), minus half a point for each colour it shows (cards of
-    many colours fit later, too). Row: the best points, and what the rest of the hand then makes.
+    are placed first: they fill or color the row), minus the expected change by higher ones (a card
+    that will only get worse is played now), minus half a point for each color it shows (cards of
+    many colors fit later, too). Row: the best points, and what the rest of the hand then makes.
     """
 
     batch = staticmethod(careful_actions)

@@ -24,7 +24,7 @@ def table(title: str, headers: Sequence[str], rows: Sequence[Sequence[str]]) -> 
 
 
 def _drawn(headers: Sequence[str], rows: Sequence[Sequence[str]]) -> list[str] | None:
-    """The lines with colours, no wider than the terminal; None without rich."""
+    """The lines with colors, no wider than the terminal; None without rich."""
     try:
         from rich.box import SIMPLE_HEAD
         from rich.console import Console

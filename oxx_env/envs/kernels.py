@@ -39,7 +39,7 @@ REWARDS = ("points", "relative", "win")  # index = the number
 # What `step_table` returns; ILLEGAL + seat: that seat's action is illegal.
 RUNNING, ENDED, ILLEGAL = 0, 1, 2
 
-# `write_hidden` writes of each card in a draw pile its number/110 and its heads/3 by colour.
+# `write_hidden` writes of each card in a draw pile its number/110 and its heads/3 by color.
 STATE_CARD = 1 + N_COLORS
 
 

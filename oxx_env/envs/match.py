@@ -293,7 +293,7 @@ class Match:
 
         Float32, in this order: the observations of all seats [P, OBS] (each holds its own hand);
         the secret picks [P, 4], 1 in the slot picked; the draw piles [P, cards dealt to each, 7],
-        next drawn first, of each card its number/110 and its heads of each colour/3.
+        next drawn first, of each card its number/110 and its heads of each color/3.
         """
         self.check_dealt("state()")
         out = np.empty(self.state_size, np.float32)

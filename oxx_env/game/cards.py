@@ -43,10 +43,10 @@ from oxx_env.lib.texts import cut, printable
 
 COLORS = ("blue", "yellow", "green", "red", "black", "white")
 NUMBERS = 110  # cards are numbered 1–110, each once (R1)
-BARONS = (52, 104)  # one head of each colour (R1)
-MAX_HEADS = 7  # of one colour on one card, in a deck file
+BARONS = (52, 104)  # one head of each color (R1)
+MAX_HEADS = 7  # of one color on one card, in a deck file
 DECK_NAMES = ("balanced", "three-color", "two-color")  # the first is the default
-LETTERS = "BYGRKW"  # a head of each colour, in the order of COLORS; K is black
+LETTERS = "BYGRKW"  # a head of each color, in the order of COLORS; K is black
 MOST_LETTERS = 6  # heads written one by one; more are counted
 HEADER = spreadsheet.COLUMNS  # number, then COLORS
 
@@ -180,7 +180,7 @@ def letters(heads: Sequence[int]) -> str:
 
 
 def share_color(heads: Sequence[int], others: Sequence[int]) -> bool:
-    """Do two cards, heads [6] each, show a colour in common (R6)?"""
+    """Do two cards, heads [6] each, show a color in common (R6)?"""
     return any(one and other for one, other in zip(heads, others, strict=True))
 
 
@@ -218,7 +218,7 @@ def read_cards(text: str, deck: Sequence[Sequence[int]]) -> list[int]:
 
 
 def card_type(heads: Sequence[int]) -> str:
-    """A card by its heads, whatever the colours: `aab` is two of one colour and one of another.
+    """A card by its heads, whatever the colors: `aab` is two of one color and one of another.
 
     >>> card_type([0, 1, 0, 2, 0, 0])
     'aab'
@@ -230,7 +230,7 @@ def card_type(heads: Sequence[int]) -> str:
 def describe(deck: npt.ArrayLike) -> dict[str, Any]:
     """Figures of a deck, as plain JSON: how many cards and heads of what kind.
 
-    `mono` and `mixed` count the cards that show one colour and several; Barons are mixed.
+    `mono` and `mixed` count the cards that show one color and several; Barons are mixed.
     """
     deck = load_deck(np.asarray(deck))
     heads = deck.sum(axis=1)
@@ -250,10 +250,10 @@ def describe(deck: npt.ArrayLike) -> dict[str, Any]:
 
 
 def random_deck(model: DeckSpec, rng: np.random.Generator) -> Deck:
-    """A deck with the card types of `model`, dealt to the numbers and colours afresh.
+    """A deck with the card types of `model`, dealt to the numbers and colors afresh.
 
-    The ordinary cards change places among the numbers and the colours among themselves, so where
-    every colour has the same count of each type it still has. Made for training on many decks:
+    The ordinary cards change places among the numbers and the colors among themselves, so where
+    every color has the same count of each type it still has. Made for training on many decks:
     `deck=functools.partial(random_deck, "balanced")` gives every game its own.
     """
     base = _shipped(model) if isinstance(model, str) and model in DECK_NAMES else load_deck(model)
@@ -337,7 +337,7 @@ def _parse(text: str) -> tuple[Deck, list[Fault], bool]:
 
     faults: list[Fault] = []
     places = list(range(len(HEADER)))  # where each field of HEADER stands
-    labels: Sequence[str] = COLORS  # what the file calls the colours
+    labels: Sequence[str] = COLORS  # what the file calls the colors
     first_at, header = lines[0]
     known = spreadsheet.columns(header)
     if sorted(known) == sorted(HEADER):
@@ -409,7 +409,7 @@ def _integer(field: str) -> int | None:
 
 
 def _counts(fields: Sequence[str], labels: Sequence[str] = COLORS) -> tuple[list[int], list[str]]:
-    """Head counts by colour, and what is wrong with them."""
+    """Head counts by color, and what is wrong with them."""
     counts, bad = [], []
     for color, field in zip(labels, fields, strict=True):
         count = _integer(field)

@@ -61,8 +61,8 @@ CARD_FIELDS = (
     "heads/6",
     *(f"{color}/3" for color in COLORS),
     "unseen cards that are lower, share",
-    "unseen cards that share a colour, share",
-    "revealed cards still to follow that share a colour/5",
+    "unseen cards that share a color, share",
+    "revealed cards still to follow that share a color/5",
 )
 ROW_FIELDS = (
     "end number/110",
@@ -80,7 +80,7 @@ PAIR_FIELDS = (
     "may be placed there now",
     "heads taken if placed now/10",
     "cards in the row afterwards/5",
-    "most heads of one colour afterwards/6",
+    "most heads of one color afterwards/6",
     "unseen lower cards that fit the row, share",
 )
 SEAT_FIELDS = (
@@ -219,8 +219,8 @@ _UNSEEN_WORTH = _UNSEEN + entry(
 _PRESENT = entry("cards", "present")
 _SHOWN = entry("cards", "number", "heads", *COLORS)  # as in the deck's record
 _LOWER = entry("cards", "unseen cards that are lower")
-_FITTING = entry("cards", "unseen cards that share a colour")
-_FOLLOWING = entry("cards", "revealed cards still to follow that share a colour")
+_FITTING = entry("cards", "unseen cards that share a color")
+_FOLLOWING = entry("cards", "revealed cards still to follow that share a color")
 _END = entry("rows", "end number", "end heads", *(f"end {color}" for color in COLORS))
 _SUMS = entry("rows", "cards", "heads", *(f"{color} in the row" for color in COLORS))
 _ROW_COUNTS = entry(
@@ -236,7 +236,7 @@ _PAIR_BLOCK = entry(
     "may be placed there now",
     "heads taken if placed now",
     "cards in the row afterwards",
-    "most heads of one colour afterwards",
+    "most heads of one color afterwards",
     "unseen lower cards that fit the row",
 )
 _AT_TABLE = entry("seats", "at the table")
@@ -279,7 +279,7 @@ def _byte(word, index):
 
 @kernel
 def _write_card(out, at, deck, number):
-    """Number, heads and colours of a card, SHOWN entries."""
+    """Number, heads and colors of a card, SHOWN entries."""
     shown = deck["shown"][number]
     # All is loaded before anything is stored: so the compiler moves it as one piece.
     a, b, c, d = shown[0], shown[1], shown[2], shown[3]
@@ -296,7 +296,7 @@ def _count(set0, set1):
 
 @kernel
 def _sharing(deck, number, set0, set1):
-    """The members of a set of numbers that share a colour with the card."""
+    """The members of a set of numbers that share a color with the card."""
     sharing = deck["sharing"][np.int64(deck["fits"][number] & _63)]
     return set0 & sharing[0], set1 & sharing[1]
 

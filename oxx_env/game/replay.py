@@ -274,7 +274,7 @@ class Replay:
 
     @property
     def fits(self) -> bool:
-        """Does the card that is due share a colour with a row's end (R6)?"""
+        """Does the card that is due share a color with a row's end (R6)?"""
         due = self.due
         assert due is not None
         return bool(calls.matching_rows(self.games, self.decks, due[1]))

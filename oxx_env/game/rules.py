@@ -7,8 +7,8 @@ One game is one record, a batch is an array of them. Clone = assignment, save = 
 = `tobytes()`: unused cells always hold `NO_CARD` (or zero). Axes: P seats (10), R rows (5).
 
 **Packed cards.** A card is a uint64 whose bytes are its six head counts, its heads in all, and a
-one; the sum over a row's cards is the row's colour counts, heads and length at once, and adding a
-constant makes "sixth card" (R7) and "six heads of one colour" (R8) one addition and one AND. The
+one; the sum over a row's cards is the row's color counts, heads and length at once, and adding a
+constant makes "sixth card" (R7) and "six heads of one color" (R8) one addition and one AND. The
 accessors `heads_of`, `length_of`, `color_count` read it; no other code takes a word apart.
 """
 
@@ -63,7 +63,7 @@ GAME = np.dtype(
         ("rng", "u8"),  # state of the game's own random stream (splitmix64)
         ("seed", "u8"),  # the deal is a function of it and `players`; NO_SEED if set by hand
         ("row_sums", "u8", (ROWS,)),  # [R] packed sum of the row's cards
-        ("row_ends", "u8"),  # byte r = colours of the end card of row r, one bit a colour
+        ("row_ends", "u8"),  # byte r = colors of the end card of row r, one bit a color
         ("seen", "u8", (2,)),  # bit set of the numbers all players have seen
         ("deck", "i4"),  # index into DECKS
         ("match_points", "i4", (MAX_PLAYERS,)),  # [P] points before this game (R13)
@@ -94,11 +94,11 @@ GAME = np.dtype(
 DECK = np.dtype(
     [
         ("cards", "u8", (NUMBERS + 1,)),  # packed card by number
-        ("fits", "u8", (NUMBERS + 1,)),  # its colours as a bit set, repeated once a row
-        ("showing", "u8", (N_COLORS, 2)),  # bit set of the numbers that show the colour
-        ("sharing", "u8", (1 << N_COLORS, 2)),  # the numbers that show one of a set of colours
+        ("fits", "u8", (NUMBERS + 1,)),  # its colors as a bit set, repeated once a row
+        ("showing", "u8", (N_COLORS, 2)),  # bit set of the numbers that show the color
+        ("sharing", "u8", (1 << N_COLORS, 2)),  # the numbers that show one of a set of colors
         ("worth", "u8", (4, 2)),  # bit sets of the numbers with 1, 2, 3, more heads
-        ("shown", "f4", (NUMBERS + 1, SHOWN)),  # number/110, heads/6, heads of each colour/3
+        ("shown", "f4", (NUMBERS + 1, SHOWN)),  # number/110, heads/6, heads of each color/3
     ]
 )
 
@@ -143,7 +143,7 @@ def deck_cards(deck: np.void) -> list[list[int]]:
 HEADS_BYTE, LENGTH_BYTE = 6, 7
 _BYTE = np.uint64(0xFF)
 _ONE = np.uint64(1)
-_SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each colour's byte
+_SIX_OF_A_COLOR = np.uint64(0x00_00_7A_7A_7A_7A_7A_7A)  # 128 - 6 in each color's byte
 _SIXTH_CARD = np.uint64(0x7A_00_00_00_00_00_00_00)  # 128 - 6 in the length's byte
 _BASE_LIMITS = _SIX_OF_A_COLOR | _SIXTH_CARD
 _REACHED = np.uint64(0x80_00_80_80_80_80_80_80)
@@ -191,7 +191,7 @@ def length_of(word):
 
 @kernel
 def color_count(word, color):
-    """Heads of one colour on a packed card or row."""
+    """Heads of one color on a packed card or row."""
     return np.int64((word >> np.uint64(8 * color)) & _BYTE)
 
 
@@ -340,20 +340,20 @@ def is_positive(game):
 
 @kernel
 def row_flags(game, deck, number):
-    """R6: a word whose byte r is 1 if the end card of row r shares a colour with the card."""
+    """R6: a word whose byte r is 1 if the end card of row r shares a color with the card."""
     shared = game["row_ends"] & deck["fits"][number]
     return ((shared + _ROW_BYTES) & _ROW_FLAGS) >> _7
 
 
 @kernel
 def matching_rows(game, deck, number):
-    """R6: the rows whose end card shares a colour with the card, as a set of 5 bits."""
+    """R6: the rows whose end card shares a color with the card, as a set of 5 bits."""
     return np.int64((row_flags(game, deck, number) * _GATHER) >> _56)
 
 
 @kernel
 def fits(game, deck, number, row):
-    """R6: does the row's end card share a colour with the card?"""
+    """R6: does the row's end card share a color with the card?"""
     return ((game["row_ends"] & deck["fits"][number]) >> np.uint64(8 * row)) & _63 != np.uint64(0)
 
 
@@ -373,13 +373,13 @@ def row_limits(game):
 
 @kernel
 def is_too_full(word, limits):
-    """R7, R8: would a row with this packed sum have a sixth card or six heads of a colour?"""
+    """R7, R8: would a row with this packed sum have a sixth card or six heads of a color?"""
     return (word + limits) & _REACHED != np.uint64(0)
 
 
 @kernel
 def overflows(game, deck, number, row):
-    """R7, R8: is it the sixth card, or does it make six of a colour?"""
+    """R7, R8: is it the sixth card, or does it make six of a color?"""
     return is_too_full(game["row_sums"][row] + deck["cards"][number], row_limits(game))
 
 
@@ -456,7 +456,7 @@ def pile_cell(game, seat, position):
 
 @kernel
 def is_deadlocked(game, deck):
-    """V2f: does no card in any hand or draw pile share a colour with any row end?"""
+    """V2f: does no card in any hand or draw pile share a color with any row end?"""
     for seat in range(np.int64(game["players"])):
         for slot in range(np.int64(game["hand_sizes"][seat])):
             if matching_rows(game, deck, np.int64(game["hands"][seat, slot])):

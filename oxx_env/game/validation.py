@@ -264,7 +264,7 @@ def _fault_of_counts(game):
 
 @kernel
 def _fault_of_rows(game, deck):
-    """R6-R8; that neighbours share a colour bounds a row's length in `color` (V1)."""
+    """R6-R8; that neighbours share a color bounds a row's length in `color` (V1)."""
     set0 = set1 = _0
     for row in range(ROWS):
         size = np.int64(game["row_sizes"][row])

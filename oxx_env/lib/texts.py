@@ -21,7 +21,7 @@ _UNPRINTABLE = (
     "\U0001d173-\U0001d17a\U000e0000-\U000e0fff"
 )
 _HIDDEN = re.compile(f"[{_UNPRINTABLE}]")
-_COLORED = re.compile(rf"(\x1b\[[0-9;]*m)|[{_UNPRINTABLE}]")  # 1: our own colours
+_COLORED = re.compile(rf"(\x1b\[[0-9;]*m)|[{_UNPRINTABLE}]")  # 1: our own colors
 
 
 def printable(text: str) -> str:
@@ -81,7 +81,7 @@ _WORD = re.compile(r" {2,}(?=\S)|(?<=[^\w\s]) (?=\S)|(?<=[^\W\d]) (?=[^\s\d])")
 
 
 def width(text: str) -> int:
-    """Places a text takes on a line, its colours aside."""
+    """Places a text takes on a line, its colors aside."""
     return len(_COLOR.sub("", text))
 
 

@@ -35,7 +35,7 @@ from oxx_env.lib.texts import counted, printable, short
 from oxx_env.notation.records import is_int, kernel_deck
 from oxx_env.notation.wording import FULL_ROW, heads_on
 
-SIX_HEADS = 6  # of one colour in a row (R8)
+SIX_HEADS = 6  # of one color in a row (R8)
 MOST_ROUNDS = 10_000
 MOST_SHOWN = 600  # letters of a position's line beside an error
 

@@ -1,8 +1,8 @@
 """The policy-value network's forward pass, compiled: no torch, one decision at a time.
 
 The network treats cards and rows as sets. Every (card, row) pair is scored by shared weights, cards
-pool over rows, the hand pools over cards; the six colours enter through sums over colours and the
-other seats through a mean, so that permuting colours, rows, hand slots or other seats permutes the
+pool over rows, the hand pools over cards; the six colors enter through sums over colors and the
+other seats through a mean, so that permuting colors, rows, hand slots or other seats permutes the
 output and nothing else. Its input is the observation and the features (`oxx_env.policy.features`),
 in this order. `oxx_env.policy.network` is the same network in torch, for learning: `forward` here
 goes through the same steps with the same names of layers.
@@ -37,14 +37,14 @@ from oxx_env.lib.jit import kernel, kernel_fma
 from oxx_env.lib.simd import affine, dot
 from oxx_env.policy.features import INPUT, OPTION_FIELDS, SLOT_FIELDS
 
-SMALL = 16  # width of the sums over colours and of the mean over seats
-# Which entries of the pieces enter directly (the colours enter through their sums).
+SMALL = 16  # width of the sums over colors and of the mean over seats
+# Which entries of the pieces enter directly (the colors enter through their sums).
 CARD_SCALARS = tuple(
     entry("cards", quantity)
     for quantity in (
         *("present", "number", "heads", "unseen cards that are lower"),
-        "unseen cards that share a colour",
-        "revealed cards still to follow that share a colour",
+        "unseen cards that share a color",
+        "revealed cards still to follow that share a color",
     )
 )
 ROW_SCALARS = tuple(
@@ -61,7 +61,7 @@ UNSEEN_SCALARS = tuple(
         *(f"unseen cards with {heads} heads" for heads in ("1", "2", "3", "more")),
     )
 )
-# Where the six colours stand, one behind the other.
+# Where the six colors stand, one behind the other.
 CARD_COLORS = entry("cards", *COLORS)
 END_COLORS = entry("rows", *(f"end {color}" for color in COLORS))
 ROW_COLORS = entry("rows", *(f"{color} in the row" for color in COLORS))
@@ -278,7 +278,7 @@ def _sum(a, b, out):
 
 @kernel_fma
 def _add_color(w, layer, x, out):
-    """out += relu(x W + b): one colour's part of a sum over colours, [SMALL]."""
+    """out += relu(x W + b): one color's part of a sum over colors, [SMALL]."""
     # Of known width, so that the compiler unrolls all. A layer of three inputs ignores the fourth.
     inputs, _, at = _place(layer, 0)
     bias = w[at + inputs * SMALL : at + (inputs + 1) * SMALL]
@@ -325,7 +325,7 @@ def _context(w, hidden, obs, work):
 
 @kernel
 def _gather_cards(obs, work):
-    """The cards that are there and their pairs, without the sums over colours. Returns how many are
+    """The cards that are there and their pairs, without the sums over colors. Returns how many are
     in the hand, and how many there are with the one being placed."""
     held, count = 0, 0
     for card in range(CARDS):
@@ -349,7 +349,7 @@ def _gather_cards(obs, work):
 
 @kernel
 def _gather_rows(obs, work):
-    """The rows, without the sums over colours, and the features of placing a card there."""
+    """The rows, without the sums over colors, and the features of placing a card there."""
     for row in range(ROWS):
         for i in range(len(_ROW_SCALARS)):
             work.rows_in[row, i] = obs[_ROWS + row * _ROW + _ROW_SCALARS[i]]
@@ -359,7 +359,7 @@ def _gather_rows(obs, work):
 
 @kernel
 def _sum_colors(w, obs, work, held, count):
-    """The sums over colours of cards and rows, behind their other inputs."""
+    """The sums over colors of cards and rows, behind their other inputs."""
     work.cards_in[:count, CARD_IN - SMALL :] = _ZERO
     work.rows_in[:, ROW_IN - SMALL :] = _ZERO
     for color in range(N_COLORS):

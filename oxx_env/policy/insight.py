@@ -68,7 +68,7 @@ CARD = np.dtype(
         ("chance", "f4"),  # one over the cards in hand
         ("number", "i2"),
         ("heads", "i2"),  # on the card
-        ("fits", "i2"),  # rows whose end shares a colour with it
+        ("fits", "i2"),  # rows whose end shares a color with it
         ("points", "i2"),  # heads it would take if it were placed at its best now
         ("hand", "i2"),  # cards in hand
     ]

@@ -142,7 +142,7 @@ class OxxNetwork(nn.Module):
         self, cards: Tensor, rows: Tensor, unseen: Tensor, slot_features: Tensor, there: Tensor
     ) -> tuple[Tensor, Tensor]:
         """The cards that are `there` [M, CARD_IN] and the rows [N, ROWS, ROW_IN]: scalars, and sums
-        over the colours."""
+        over the colors."""
         layer, n = self.get_submodule, cards.shape[0]
         card_colors = cards[:, :, CARD_COLORS : CARD_COLORS + N_COLORS]
         end_colors = rows[:, :, END_COLORS : END_COLORS + N_COLORS]

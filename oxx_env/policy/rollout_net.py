@@ -28,7 +28,7 @@ CARD_FACTS = tuple(  # of a card in hand
     entry("cards", quantity)
     for quantity in (
         *("number", "heads"),
-        *("unseen cards that are lower", "unseen cards that share a colour"),
+        *("unseen cards that are lower", "unseen cards that share a color"),
     )
 )
 PLACED_FACTS = tuple(entry("cards", quantity) for quantity in ("number", "heads"))
@@ -36,7 +36,7 @@ PAIR_FACTS = tuple(  # of the card being placed and a row
     entry("pairs", quantity)
     for quantity in (
         *("heads taken if placed now", "cards in the row afterwards"),
-        *("most heads of one colour afterwards", "unseen lower cards that fit the row"),
+        *("most heads of one color afterwards", "unseen lower cards that fit the row"),
     )
 )
 ROW_FACTS = tuple(entry("rows", quantity) for quantity in ("cards", "heads"))

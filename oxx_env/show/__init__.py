@@ -2,6 +2,6 @@
 
     render    a view as SVG text, pixels, and in a window
     film      a recorded game as pictures and GIF
-    terminal  a view as coloured text
+    terminal  a view as colored text
     plot      lines with intervals, as figures of training draw them
 """

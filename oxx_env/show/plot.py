@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 
 from oxx_env.lib.files import open_atomic
 
-# Colour from dark to light, marker, dashes.
+# Color from dark to light, marker, dashes.
 STYLES = (
     ("#14285a", "o", "-"),
     ("#b03a2e", "s", "--"),

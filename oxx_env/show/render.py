@@ -1,11 +1,11 @@
 """Draw what a seat knows: view → text, SVG or pixels. Pure; a game's random stream is never used.
 
-Heads are drawn in their colour and named by a letter as well, so that everything reads without
-colour: B blue, Y yellow, G green, R red, K blacK, W white. One letter a head: `BBY` is two blue
+Heads are drawn in their color and named by a letter as well, so that everything reads without
+color: B blue, Y yellow, G green, R red, K blacK, W white. One letter a head: `BBY` is two blue
 heads and a yellow one; a card with more than six heads is written with counts, `B4Y3`.
 
-SVG and pixels come from one list of shapes (`_scene`); the colours are those of Okabe and Ito,
-which people with any kind of colour vision tell apart.
+SVG and pixels come from one list of shapes (`_scene`); the colors are those of Okabe and Ito,
+which people with any kind of color vision tell apart.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _BOLD, _FAINT, _RESET = "\x1b[1m", "\x1b[2m", "\x1b[0m"
 
 
 def paint(marks: str) -> str:
-    """Letters of heads in their colours, for a terminal (ANSI escape sequences)."""
+    """Letters of heads in their colors, for a terminal (ANSI escape sequences)."""
     painted = "".join(
         f"{_ANSI[mark]}{mark}" if mark in _ANSI else f"{_RESET}{mark}" for mark in marks
     )
@@ -94,7 +94,7 @@ def text(
 ) -> str:
     """The table as text, several lines without a last newline.
 
-    With `color`, heads are painted by ANSI escape sequences; the letters stay, and without colour
+    With `color`, heads are painted by ANSI escape sequences; the letters stay, and without color
     nothing is lost. `names` [P] replaces `seat 0` and so on. What the seat may do now is marked
     with the number of the action in brackets, or, without `actions`, with `>`. A row that takes
     more than `columns` places goes on in the next line, between two cards or before its heads.
@@ -177,7 +177,7 @@ def _row_lines(
 
 
 def sentences(view: View, names: Sequence[str] | None = None) -> str:
-    """The table for a screen reader: one plain sentence a line, colours as words, no layout."""
+    """The table for a screen reader: one plain sentence a line, colors as words, no layout."""
     deck = deck_cards(view.decks[0])
     called = seat_names(view, names)
     lines = [headline(view).replace(" · ", ", ") + "."]
@@ -246,7 +246,7 @@ class _Rect(NamedTuple):
     height: float
     radius: float
     fill: str
-    edge: tuple[str, float] | None  # colour and width of its frame
+    edge: tuple[str, float] | None  # color and width of its frame
 
 
 class _Polygon(NamedTuple):

@@ -1,6 +1,6 @@
 """Talking with a person in a terminal: what `oxx play` and `oxx track` share.
 
-Colours and frames come from rich where it is installed and the output is a terminal; without it,
+Colors and frames come from rich where it is installed and the output is a terminal; without it,
 or in plain mode, everything is said in plain lines that a screen reader can read out.
 """
 
@@ -24,8 +24,8 @@ class Quit(Exception):
 class Terminal:
     """Says and asks.
 
-    plain   no colours, no layout: one sentence a line
-    color   heads in colours; by default where the output is a terminal and NO_COLOR is not set
+    plain   no colors, no layout: one sentence a line
+    color   heads in colors; by default where the output is a terminal and NO_COLOR is not set
     """
 
     def __init__(self, plain: bool = False, color: bool | None = None) -> None:

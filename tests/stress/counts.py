@@ -110,7 +110,7 @@ POSITIONS = (
         (7, 40, 207, 766, 1_902, 3_759),
     ),
     Position(
-        "five heads of a colour", "base",
+        "five heads of a color", "base",
         """
         row 0   10bbb 11bb
         row 1   20yyyyy

@@ -1,6 +1,6 @@
 """Write the shipped decks: `python -m oxx_env.game.decks.generate [FOLDER]`.
 
-What is known of the true deck leaves room for three colour-symmetric models (the table `MODELS`;
+What is known of the true deck leaves room for three color-symmetric models (the table `MODELS`;
 `docs/decisions.md` says what is known). Each is spread over the numbers from one seed, so that low,
 middle and high numbers hold the same card types and, as nearly as can be, the same heads.
 
@@ -22,25 +22,25 @@ from oxx_env.game.cards import BARONS, COLORS, NUMBERS, Deck, to_csv
 
 SEED = 20250601
 
-# Cards of each type (same letter = same colour) among the 108 ordinary ones.
+# Cards of each type (same letter = same color) among the 108 ordinary ones.
 MODELS = {
     "three-color": {"a": 6, "aa": 6, "ab": 30, "aaa": 6, "abc": 60},
     "balanced": {"a": 24, "aa": 12, "ab": 30, "aaa": 12, "abc": 30},
     "two-color": {"a": 18, "aa": 12, "ab": 18, "aaa": 6, "aab": 30, "abc": 24},
 }
 
-# A type's colours come in whole sets, each of which treats all six colours alike.
+# A type's colors come in whole sets, each of which treats all six colors alike.
 ALL = range(len(COLORS))
 SINGLES = [(a,) for a in ALL]  # 6
-MATCHING = [(0, 1), (2, 3), (4, 5)]  # 3: every colour once
-PAIRS = list(combinations(ALL, 2))  # 15: every colour five times
-ORDERED = list(permutations(ALL, 2))  # 30: every colour five times first, five times second
-HALVES = [(0, 1, 2), (3, 4, 5), (0, 2, 4), (1, 3, 5)]  # 4: every colour twice
-DESIGN = [  # 10: every colour five times, every pair of colours twice: the 2-(6,3,2) design
+MATCHING = [(0, 1), (2, 3), (4, 5)]  # 3: every color once
+PAIRS = list(combinations(ALL, 2))  # 15: every color five times
+ORDERED = list(permutations(ALL, 2))  # 30: every color five times first, five times second
+HALVES = [(0, 1, 2), (3, 4, 5), (0, 2, 4), (1, 3, 5)]  # 4: every color twice
+DESIGN = [  # 10: every color five times, every pair of colors twice: the 2-(6,3,2) design
     (0, 1, 2), (0, 1, 3), (0, 2, 4), (0, 3, 5), (0, 4, 5),
     (1, 2, 5), (1, 3, 4), (1, 4, 5), (2, 3, 4), (2, 3, 5),
 ]  # fmt: skip
-TRIPLES = list(combinations(ALL, 3))  # 20: every colour ten times
+TRIPLES = list(combinations(ALL, 3))  # 20: every color ten times
 
 COLOR_SETS: dict[tuple[str, int], Sequence[tuple[int, ...]]] = {
     ("ab", 18): PAIRS + MATCHING,
@@ -53,7 +53,7 @@ COLOR_SETS: dict[tuple[str, int], Sequence[tuple[int, ...]]] = {
 
 
 def cards_of(kind: str, count: int) -> list[tuple[int, ...]]:
-    """Head counts by colour of all cards of one type, every colour alike."""
+    """Head counts by color of all cards of one type, every color alike."""
     singles: Sequence[tuple[int, ...]] = SINGLES * (count // len(SINGLES))
     sets = COLOR_SETS.get((kind, count), singles)
     assert len(sets) == count, (kind, count)
@@ -86,7 +86,7 @@ def thirds(model: str) -> list[list[tuple[int, ...]]]:
 
 
 def _improve(parts: list[list[tuple[int, ...]]]) -> bool:
-    """Swap two cards of one type between parts if that evens out the colours' heads."""
+    """Swap two cards of one type between parts if that evens out the colors' heads."""
     heads = np.array(parts).sum(axis=1)  # [third, COLOR]
     size = len(parts[0])
     types = [sorted(card) for card in parts[0]]
