@@ -86,11 +86,11 @@ def main() -> None:
             for index, checkout in enumerate(checkouts):
                 spent, kernels[index] = measure(checkout, program)
                 seconds[index].append(spent)
-        told = [f"{median(s):.1f} s, {k} kernels" for s, k in zip(seconds, kernels, strict=True)]
-        if len(told) == 2:
+        shown = [f"{median(s):.1f} s, {k} kernels" for s, k in zip(seconds, kernels, strict=True)]
+        if len(shown) == 2:
             ratio = median(a / b for a, b in zip(*seconds, strict=True))
-            told[1] = f"against {told[1]}: {ratio:.2f}"
-        print(f"{part}: {' '.join(told)}", flush=True)
+            shown[1] = f"against {shown[1]}: {ratio:.2f}"
+        print(f"{part}: {' '.join(shown)}", flush=True)
 
 
 if __name__ == "__main__":

@@ -63,11 +63,11 @@ class Connection:
         answer = (await self.reader.readuntil(b"\r\n\r\n")).decode("latin-1")
         length = re.search(r"content-length: (\d+)", answer, re.I)
         assert length, answer
-        told: dict[str, Any] = json.loads(await self.reader.readexactly(int(length[1])))
+        answer: dict[str, Any] = json.loads(await self.reader.readexactly(int(length[1])))
         status = int(answer.split()[1])
         if status >= 300:
-            raise RuntimeError(f"{path}: {status} {told}")
-        return told
+            raise RuntimeError(f"{path}: {status} {answer}")
+        return answer
 
     async def close(self) -> None:
         if self.writer is not None:
@@ -89,7 +89,7 @@ async def play(
     made = await person.ask("/api/tables", body={"seats": [{"kind": "human"}, *bots]})
     url, token = f"/api/tables/{made['id']}", made["token"]
     state = await person.ask(url, token)
-    told = len(state["events"])
+    seen = len(state["events"])
     await asyncio.sleep(chance.uniform(0, arguments.think))
     moved: float | None = None
     while not state["over"]:
@@ -99,12 +99,12 @@ async def play(
             await asyncio.sleep(arguments.think * chance.uniform(0.5, 1.5))
             moved = time.perf_counter()
             body = {"turn": state["turn"], "action": chance.choice(state["legal"])}
-            state = await person.ask(f"{url}/moves?since={told}", token, body)
+            state = await person.ask(f"{url}/moves?since={seen}", token, body)
             times["move"].append(time.perf_counter() - moved)
         else:
-            query = f"version={state['version']}&since={told}"
+            query = f"version={state['version']}&since={seen}"
             state = await person.ask(f"{url}?{query}", token)
-        told = state["events_from"] + len(state["events"])
+        seen = state["events_from"] + len(state["events"])
     await person.close()
 
 
@@ -205,7 +205,7 @@ async def attack(kind: str, port: int, seconds: float) -> None:
 
 async def besieged(port: int, pid: int, arguments: argparse.Namespace) -> dict[str, Any]:
     """The times of one table and the server's memory, in peace and during each attack."""
-    told: dict[str, Any] = {"cores": os.cpu_count(), "seconds": arguments.seconds}
+    found: dict[str, Any] = {"cores": os.cpu_count(), "seconds": arguments.seconds}
     one = argparse.Namespace(players=2, level=arguments.level, think=0.05)
     peace_mb = 0.0
     for kind in ("peace", *arguments.attacks):
@@ -225,7 +225,7 @@ async def besieged(port: int, pid: int, arguments: argparse.Namespace) -> dict[s
         watching.cancel()
         greatest = max(memory)
         peace_mb = peace_mb or greatest
-        told[kind] = {
+        found[kind] = {
             "moves": len(times["move"]),
             **{
                 f"{key}_ms": {
@@ -239,8 +239,8 @@ async def besieged(port: int, pid: int, arguments: argparse.Namespace) -> dict[s
         }
         if attacker is not None:
             sent, _ = await attacker.communicate()
-            told[kind] |= json.loads(sent)
-    return told
+            found[kind] |= json.loads(sent)
+    return found
 
 
 async def watch(process: int, memory: list[float]) -> None:

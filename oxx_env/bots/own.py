@@ -176,9 +176,9 @@ def _users_code(spec: str, what: str = "failed") -> Iterator[None]:
 
 def users_traceback(error: BaseException) -> str:
     """The traceback without this package's lines; empty where no line is in the user's files."""
-    told = traceback.TracebackException.from_exception(error)
+    shown = traceback.TracebackException.from_exception(error)
     own = isinstance(error, SyntaxError)
-    chain: list[traceback.TracebackException | None] = [told]
+    chain: list[traceback.TracebackException | None] = [shown]
     while chain:
         one = chain.pop()
         if one is None:
@@ -191,7 +191,7 @@ def users_traceback(error: BaseException) -> str:
         own = own or any(not frame.filename.startswith(_LIBRARIES) for frame in kept)
         one.stack = traceback.StackSummary.from_list(kept)
         chain += [one.__cause__, one.__context__]
-    return "".join(told.format()).rstrip() if own else ""
+    return "".join(shown.format()).rstrip() if own else ""
 
 
 # --- py: --------------------------------------------------------------------------------------

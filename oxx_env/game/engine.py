@@ -177,7 +177,7 @@ def set_up_by_hand(games, decks):
 def pending(games, out):
     """List who decides now into `out`, PENDING [10 * B], in order of game and seat.
 
-    Returns how many; a game that is over lists nobody.
+    Returns how many; a game that is over has none.
     """
     n = 0
     for g in range(games.shape[0]):

@@ -122,7 +122,7 @@ class Table:
     def start(self, start: Start, seed: int | None = None) -> None:
         """Start a match in mid-game: what is hidden is dealt by the seed (None draws one).
 
-        Deck, games of the match and points before are the start's. Where nobody has a choice the
+        Deck, games of the match and points before are the start's. Where no seat has a choice the
         game runs on to the next decision. Its first game has no record. Raises ValueError, and
         nothing has happened, for a start that is none for this table.
         """
@@ -144,11 +144,11 @@ class Table:
             )
         games = complete(start.games, start.decks, start.seat, seed)
         if game["phase"] != CARD_PHASE or not games["picks"][0, : self.players].all():
-            validation.check_games(games, start.decks)  # it is for games in which somebody decides
+            validation.check_games(games, start.decks)  # it is for games in which a seat decides
         log = _Log(games, start.decks, start.deck, {}, start)
         calls.advance(games, start.decks)
         if calls.match_over(games):
-            raise ValueError("nobody decides anything any more before the match is over")
+            raise ValueError("no seat has a decision left before the match is over")
         self.games, self.decks, self.deck = games, start.decks, start.deck
         self._deals, self._log = None, log
 

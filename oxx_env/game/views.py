@@ -80,7 +80,7 @@ def hide(game, seat):
 
 @kernel
 def hide_piles(games):
-    """Blank, in place, what nobody has seen of the draw piles; all hands stay open."""
+    """Blank, in place, the unseen cards of the draw piles; all hands stay open."""
     game = games[0]
     for seat in range(np.int64(game["players"])):
         for position in range(np.int64(game["pile_sizes"][seat])):
@@ -145,7 +145,7 @@ def _deal_one(game, unseen, count):
 def deal_hidden(game, seat, rounds, unseen, count):
     """Fill the blanks of a view by the game's stream, as far as the next `rounds` rounds need them.
 
-    All deals are equally likely. Cards that nobody can draw within the horizon stay blank; in
+    All deals are equally likely. Cards that no seat can draw within the horizon stay blank; in
     `positive` every card is dealt, since all of them count (V2d, V2f). `seat`'s hand is open; -1:
     all are.
     `unseen` holds the `count` hidden numbers in any order and is shuffled in place, any order being

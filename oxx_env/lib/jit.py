@@ -24,10 +24,10 @@ from typing import Any, TypeVar, cast
 
 from oxx_env.lib.imports import require_tested, without
 
-with without("coverage"):  # Numba loads it, 0.1 s; whoever measures coverage has done so before
+with without("coverage"):  # Numba loads it, 0.1 s; a run that measures coverage has it already
     from numba import version_info
 
-    # Parts of Numba that it promises to nobody follow; another version may lack them.
+    # Private parts of Numba follow; another version may lack them.
     require_tested("numba", version_info.short, "0.61", "0.69")
     from llvmlite import binding as llvm
     from numba.core import config as _config
@@ -106,8 +106,8 @@ def cache_folder(start: Path | None = None) -> Path:
 
 
 def _remove_unused(base: Path) -> None:
-    """Remove folders of compiled code whose sources have changed and that nobody has used for long:
-    whoever uses one says so at its start, by the folder's time."""
+    """Remove folders of compiled code that have not been used for long; each use at a start of the
+    program renews the folder's time."""
     for folder in base.glob("oxx_env-*"):
         with suppress(OSError):  # another process may be at it as well
             if time.time() - folder.stat().st_mtime > UNUSED_SECONDS:
@@ -440,7 +440,7 @@ class Notice:
 
     def __init__(self) -> None:
         self.kernels = self.entries = 0
-        self.told = False
+        self.shown = False
         self._spent = 0.0  # compiling, seconds
         self._since: list[float] = []  # when the compilations that are going on began
 
@@ -448,8 +448,8 @@ class Notice:
         now = time.monotonic()
         began = self._since[0] if self._since else now
         self._since.append(now)
-        if not self.told and self._spent + now - began > self.SECONDS:
-            self.told = True
+        if not self.shown and self._spent + now - began > self.SECONDS:
+            self.shown = True
             self._tell()
 
     def __exit__(self, *_: object) -> None:
@@ -458,7 +458,7 @@ class Notice:
             self._spent += time.monotonic() - began
 
     def _tell(self) -> None:
-        # A worker's parent has told it, or waits for it; tests that run programs read what those
+        # A worker's parent has shown it, or waits for it; tests that run programs read what those
         # write.
         worker = multiprocessing.parent_process() is not None
         if worker or sys.stderr is None or "PYTEST_CURRENT_TEST" in os.environ:
@@ -478,7 +478,7 @@ def _alone_in(folder: str) -> Iterator[None]:
     """Keep other processes from compiling what is kept in a folder: they wait and find it there.
 
     The system lets go of the lock when the process ends, however it ends. Modules do not import
-    each other in circles, so that nobody waits for somebody who waits for them. Where there are no
+    each other in circles, so that no two processes wait for each other. Where there are no
     such locks (Windows, some network drives) two processes may do the same work twice.
     """
     if folder in _held:
@@ -504,7 +504,7 @@ def _alone_in(folder: str) -> Iterator[None]:
 def _compiled(function: F, **options: Any) -> F:
     if config.DISABLE_JIT:
         return function
-    # Nobody calls a kernel from C: to leave out that wrapper saves a tenth of the compile time.
+    # No kernel is called from C: leaving out that wrapper saves a tenth of the compile time.
     common = {"nopython": True, "nogil": True, "no_cfunc_wrapper": True, "_nrt": False}
     options = {**common, "boundscheck": None, "error_model": "numpy", **options}
     dispatcher = Kernel(function, targetoptions=options)

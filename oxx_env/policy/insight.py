@@ -414,8 +414,8 @@ def learning_curve(folder: str | os.PathLike[str]) -> list[dict[str, Any]]:
         raise ValueError(f"{path.parent} keeps no learning curve ({CURVE}) and is no run's folder")
     try:
         if path == state:
-            told = read_arrays(path, most=1 << 24, only=("evaluations",))
-            points = json.loads(str(told["evaluations"]))
+            arrays = read_arrays(path, most=1 << 24, only=("evaluations",))
+            points = json.loads(str(arrays["evaluations"]))
         else:
             points = read_json(path)
     except (ValueError, KeyError, RecursionError) as error:
