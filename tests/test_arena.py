@@ -663,3 +663,12 @@ def test_places_of_the_arena_are_those_of_the_ratings() -> None:
     entry = arena.play(["greedy", "random"], players=2, games=20).bots[0]
     assert entry.mean_rank == pytest.approx(2 - entry.win_share)
     assert scoring.mean_places([1, 2], "base").tolist() == [1.0, 2.0]
+
+
+def test_options_come_by_name_as_a_whole_or_as_the_number_of_players() -> None:
+    named = arena.play(["greedy", "random"], players=2, games=4, seed=1)
+    assert arena.play(["greedy", "random"], 2, games=4, seed=1).bots == named.bots
+    whole = arena.Options(players=2, games=4)
+    assert arena.play(["greedy", "random"], whole, seed=1).bots == named.bots
+    with pytest.raises(TypeError, match=r"options are arena.Options, or named"):
+        arena.play(["greedy", "random"], "base")  # type: ignore[arg-type]

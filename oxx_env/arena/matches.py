@@ -1,6 +1,7 @@
 """The ways to play: one line-up, pairs, a league, two bots compared.
 
-Options are `Options`, or its fields by name: `play(specs, players=2, games=2000, seed=1)`. Ctrl-C
+Options are `Options`, or its fields by name: `play(specs, players=2, games=2000, seed=1)`; a number
+alone is that of the players. Ctrl-C
 raises `Interrupted` with the result of the finished blocks.
 """
 
@@ -8,7 +9,6 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import partial
 from itertools import permutations
 from statistics import fmean
@@ -37,12 +37,12 @@ from oxx_env.lib import extras
 R = TypeVar("R", bound=Result)
 
 
-def play(specs: Sequence[Spec], options: Options | None = None, **changes: Any) -> Result:
+def play(specs: Sequence[Spec], options: Options | int | None = None, **changes: Any) -> Result:
     """One line-up: the bots in order, the last fills the table.
 
     The same spec twice is two entries.
     """
-    options = replace(options or Options(), **changes)
+    options = Options.of(options, 4, changes)
     setup = options.setup("arena", specs)
     lineup = fill_table(len(setup.specs), setup.players)
     played = play_blocks(setup, options, lambda _: (lineup,), partial(_intervals, setup))
@@ -72,13 +72,13 @@ def evaluate(bot: Spec, against: Sequence[Spec] = ("greedy",), **changes: Any) -
     return play([bot, *against], **changes).bots[0]
 
 
-def pairwise(specs: Sequence[Spec], options: Options | None = None, **changes: Any) -> Pairs:
+def pairwise(specs: Sequence[Spec], options: Options | int | None = None, **changes: Any) -> Pairs:
     """Every bot among copies of every other, `games` for each pair, all on the same deals.
 
     With two players (the default here) a pair is played once and read both ways. There is no log.
     """
     start = time.perf_counter()
-    options = replace(options or Options(players=2), **changes)
+    options = Options.of(options, 2, changes)
     if options.log is not None:
         raise ValueError("a log keeps one line-up and pairs are many: play without one")
     if len(specs) < 2:
@@ -122,13 +122,13 @@ def pairwise(specs: Sequence[Spec], options: Options | None = None, **changes: A
     return _complete(Pairs(**{**vars(results[0]), **parts}), cut)
 
 
-def league(specs: Sequence[Spec], options: Options | None = None, **changes: Any) -> League:
+def league(specs: Sequence[Spec], options: Options | int | None = None, **changes: Any) -> League:
     """Random line-ups of any number of bots (two or more), each entry seated equally often.
 
     The rating is OpenSkill's Plackett-Luce, game by game in order of play; its interval is the
     rating's own belief. Mean rank, points and win share depend on the other bots in the league.
     """
-    options = replace(options or Options(), **changes)
+    options = Options.of(options, 4, changes)
     if len(specs) < 2:
         raise ValueError("a league needs two bots or more")
     with extras.needed_by("a league"):
@@ -168,7 +168,7 @@ def compare(
     a: Spec,
     b: Spec,
     against: Sequence[Spec] = ("greedy",),
-    options: Options | None = None,
+    options: Options | int | None = None,
     **changes: Any,
 ) -> Comparison:
     """A, then B, in the same seat of the same deals among the same others; all seats in turn.
@@ -176,7 +176,7 @@ def compare(
     `games` are those of each of the two; the last of `against` fills the table. The difference is
     taken deal by deal, so that the luck of the deal cancels; `until_width` is its width.
     """
-    options = replace(options or Options(), **changes)
+    options = Options.of(options, 4, changes)
     setup = options.setup("compare", (a, b, *against))
     seats = setup.players - 1
     if not against:

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from typing import Annotated
+from dataclasses import dataclass, replace
+from typing import Annotated, Any
 
 from oxx_env.arena.blocks import Setup, Spec
 from oxx_env.game import cards
@@ -46,6 +46,19 @@ class Options(MatchOptions):
 
     def __post_init__(self) -> None:
         check(self)
+
+    @classmethod
+    def of(cls, options: Options | int | None, players: int, changes: dict[str, Any]) -> Options:
+        """Options with some fields changed; a number is that of the players, None the defaults for
+        `players`. Raises TypeError for anything else and for unknown fields, ValueError."""
+        if options is None or isinstance(options, int):
+            return cls(**{"players": players if options is None else options, **changes})
+        if not isinstance(options, Options):
+            raise TypeError(
+                "options are arena.Options, or named, play(specs, players=2, games=100), not"
+                f" {options!r}"
+            )
+        return replace(options, **changes)
 
     def setup(self, mode: str, specs: Sequence[Spec]) -> Setup:
         """What is played; raises ValueError for a table that there is not."""
